@@ -18,7 +18,7 @@ from random import Random
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
 from longwatch.journal.codec import encode_payload
-from longwatch.recording.capture import FULL, captured_fields
+from longwatch.recording.capture import FULL, capture_fields
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import may_hold_secret
 from longwatch.recording.secret_names import SecretNames
@@ -204,7 +204,7 @@ def innocents(random: Random, each: int) -> list[Sample]:
 
 def stored(sample: Sample) -> bool:
     """Whether the value is in the text that a journal gets."""
-    captured, weight = captured_fields(sample.payload, FULL, SecretNames())
+    captured, weight = capture_fields(sample.payload, FULL, SecretNames())
     _, text = clean_payload(captured, MAX_BYTES, weight)
     return encode_payload({"": sample.value})[5:-2] in text
 

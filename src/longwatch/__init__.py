@@ -8,7 +8,7 @@ Decorate functions with `@longwatch.tool`, `@longwatch.agent` and `@longwatch.wo
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from longwatch.recording.first_use import stand_in
+from longwatch.recording.first_use import make_stand_in
 
 if TYPE_CHECKING:
     from longwatch.errors import LongwatchError
@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(module), name)
     except (ImportError, OSError) as error:
-        unrecorded = stand_in(name, error) if module.startswith("longwatch.recording.") else None
+        unrecorded = make_stand_in(name, error) if module.startswith("longwatch.recording.") else None
         if unrecorded is None:
             raise
         return unrecorded

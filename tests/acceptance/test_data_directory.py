@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from longwatch.cli.commands.turn import LeftLines
+from longwatch.cli.commands.turn import UnsentLines
 from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox
 from tests.acceptance.conftest import command, environment
@@ -74,7 +74,7 @@ def test_events_that_wait_create_it_private(data: Path) -> None:
 
 
 def test_lines_of_a_turn_that_wait_create_it_private(data: Path) -> None:
-    LeftLines(data / "turns" / "turn-1.lines", "http://127.0.0.1").keep(1, ["{}"])
+    UnsentLines(data / "turns" / "turn-1.lines", "http://127.0.0.1").keep(1, ["{}"])
 
     assert_private(data)
 

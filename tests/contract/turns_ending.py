@@ -34,7 +34,7 @@ ENDS: dict[str, Ends] = {
     "interrupt": lambda all_, turn: all_.interrupt("p", "s", turn).wire_status,
     "end well": lambda all_, turn: all_.end("p", "s", turn, "turn_completed").wire_status,
     "crash": lambda all_, turn: all_.end("p", "s", turn, "turn_failed", {"exit_code": 3}).wire_status,
-    "death": lambda all_, turn: all_.end_dead("p", "s", turn, "gone").wire_status,
+    "death": lambda all_, turn: all_.report_death("p", "s", turn, "gone").wire_status,
 }
 
 

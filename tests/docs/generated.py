@@ -26,7 +26,7 @@ from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import CALL_WORDS
 from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.sessions import SessionRecorder, SessionStatus, TaskState, task_status
-from longwatch.recording.sessions.recorder import tells_of_failure
+from longwatch.recording.sessions.recorder import is_failure_status
 from longwatch.settings import SETTINGS
 from longwatch.storage.dynamodb.values import AttributeValue, from_attribute
 from longwatch.testing import FakeClock, MemoryJournal
@@ -173,7 +173,7 @@ def session_records() -> str:
     parts = []
     for status in (*SessionStatus, task_status("indexing", TaskState.STARTED)):
         clock.advance(1.5)
-        error = "RuntimeError: out of luck" if tells_of_failure(status) else None
+        error = "RuntimeError: out of luck" if is_failure_status(status) else None
         event = replace(recorder.record(status, error=error), event_id=f"{clock.now_ms():012x}…")
         item = layout.placed(layout.item(event), event, event.occurred_at)
         if str(status).startswith("SESSION_"):  # written by the state machine, which knows nothing of these

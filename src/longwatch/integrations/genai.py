@@ -92,7 +92,7 @@ def title_of(kind: SpanKind, name: str, attributes: Attributes) -> str:
     return name_of(kind, name, attributes) or name
 
 
-def described(kind: SpanKind, name: str, attributes: Attributes, *, ended: bool) -> dict[str, object]:
+def describe_span(kind: SpanKind, name: str, attributes: Attributes, *, ended: bool) -> dict[str, object]:
     """What a span says, without its arguments and results; of its response only once it has `ended`.
 
     A span may get its attributes after its start, and is then recorded whole when it ends.

@@ -22,12 +22,12 @@ from longwatch.integrations.genai import (
     Attributes,
     SpanKind,
     content_of,
-    described,
+    describe_span,
     kind_of,
     title_of,
 )
 from longwatch.model.event import run_duration_ms
-from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import Capture
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.recorder import Recorder, get_recorder
@@ -204,13 +204,13 @@ class LongwatchSpanProcessor(SpanProcessor):
         try:
             self._start(span)
         except Exception as error:  # noqa: BLE001 - recording never breaks the traced code
-            tell_of_fault(error)
+            report_fault(error)
 
     def on_end(self, span: ReadableSpan) -> None:
         try:
             self._end(span)
         except Exception as error:  # noqa: BLE001
-            tell_of_fault(error)
+            report_fault(error)
 
     def shutdown(self) -> None:
         """End the runs of traces that are still open, and store everything."""
@@ -222,7 +222,7 @@ class LongwatchSpanProcessor(SpanProcessor):
                     recorder.close_run(self._run_id)
             self.force_flush()
         except Exception as error:  # noqa: BLE001
-            tell_of_fault(error)
+            report_fault(error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until everything recorded so far is durable, in the journal or in the outbox."""
@@ -327,7 +327,7 @@ class LongwatchSpanProcessor(SpanProcessor):
     ) -> None:
         recorder = opened.run.recorder
         attributes = _attributes(span)
-        said |= described(kind, span.name, attributes, ended=ended)
+        said |= describe_span(kind, span.name, attributes, ended=ended)
         limits = recorder.limits()
         if kind is SpanKind.TOOL and limits is not None:
             events = [(event.name, event.attributes or {}) for event in span.events]

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from longwatch.recording import lifecycle, membership
-from longwatch.recording.calls import checked_capture, tell_of_fault
-from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text
+from longwatch.recording.calls import report_fault, validate_capture
+from longwatch.recording.capture import DECIDING_FIELDS, FULL, capture_fields, combined_weight, error_text
 from longwatch.recording.scope import (
     RUN_ID_VARIABLE,
     SCOPE,
@@ -28,7 +28,7 @@ from longwatch.recording.scope import (
 if TYPE_CHECKING:
     from longwatch.recording.recorder import Recorder
 
-RUN_TAKEN_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
+RUN_CLAIMED_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
 
 _taking = threading.Lock()
 
@@ -54,7 +54,7 @@ class ActiveRun:
         self.attempt = _checked_attempt(attempt) or attempt_from_environment(self.run_id) or new_attempt()
         self.trace_id = trace_id or _trace_id_here() or new_trace_id()
         self._recorder = recorder
-        self._capture = checked_capture(capture)
+        self._capture = validate_capture(capture)
         self._payload = payload or {}
         self._scope: RecordingScope | None = None
         self._outer: RecordingScope | None = None
@@ -83,7 +83,7 @@ class ActiveRun:
         try:
             here.record(type, payload, occurred_at=occurred_at)
         except Exception as error:  # noqa: BLE001
-            tell_of_fault(error)
+            report_fault(error)
 
     def set_result(self, result: object) -> None:
         """What the run came to; kept in its terminal event."""
@@ -113,7 +113,7 @@ class ActiveRun:
         try:
             scope = self.begin()
         except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
-            tell_of_fault(error)
+            report_fault(error)
             return self
         if scope is not None:
             SCOPE.set(scope)
@@ -134,7 +134,7 @@ class ActiveRun:
         try:
             self.end(error)
         except Exception as fault:  # noqa: BLE001
-            tell_of_fault(fault)
+            report_fault(fault)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -205,7 +205,7 @@ class ActiveRun:
 
     def _note(self, type: str, payload: dict[str, object], fixed: Mapping[str, object], *, at: int) -> None:
         recorder = self.recorder
-        copy, weight = captured_fields(payload, FULL, recorder.secrets, DECIDING_FIELDS)
+        copy, weight = capture_fields(payload, FULL, recorder.secrets, DECIDING_FIELDS)
         weight = combined_weight(weight, self.captured_weight)
         self.captured_weight = 0
         recorder.put(
@@ -265,12 +265,12 @@ def _is_cancellation(error: BaseException) -> bool:
 def _run_id_from_environment() -> str | None:
     """The id that `longwatch run` gave this process: for its first run; further runs get ids of their own."""
     run_id = os.environ.get(RUN_ID_VARIABLE)
-    if not run_id or os.environ.get(RUN_TAKEN_VARIABLE) == run_id:
+    if not run_id or os.environ.get(RUN_CLAIMED_VARIABLE) == run_id:
         return None
     with _taking:
-        if os.environ.get(RUN_TAKEN_VARIABLE) == run_id:
+        if os.environ.get(RUN_CLAIMED_VARIABLE) == run_id:
             return None
-        os.environ[RUN_TAKEN_VARIABLE] = run_id  # processes that this one starts see it too
+        os.environ[RUN_CLAIMED_VARIABLE] = run_id  # processes that this one starts see it too
     return run_id
 
 

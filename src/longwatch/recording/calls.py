@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from longwatch.recording.capture import CAPTURES, SUMMARY, captured, captured_fields, error_text
+from longwatch.recording.capture import CAPTURES, SUMMARY, capture_fields, captured, error_text
 from longwatch.recording.scope import EventDraft, RecordingScope, new_call_id
 
 log = logging.getLogger("longwatch")
@@ -34,7 +34,7 @@ class CallPlan:
     ) -> None:
         self.kind = kind
         self.name = name or getattr(function, "__name__", type(function).__name__)
-        self.capture = checked_capture(capture)
+        self.capture = validate_capture(capture)
         self.end_type = "agent_end" if kind == "agent" else "tool_call"
         self._start_type = "agent_start" if kind == "agent" else "tool_call"
         self._told = {key: value for key, value in extra.items() if value is not None}
@@ -51,10 +51,10 @@ class CallPlan:
             weight = 0
             if call.limits is not None:
                 named = self.arguments(args, kwargs)
-                told["input"], weight = captured_fields(named, call.limits, call.recorder.secrets)
+                told["input"], weight = capture_fields(named, call.limits, call.recorder.secrets)
             call.note(self._start_type, told, weight)
         except Exception as error:  # noqa: BLE001
-            tell_of_fault(error)
+            report_fault(error)
         return call
 
     def ending(self, status: str) -> dict[str, object]:
@@ -104,7 +104,7 @@ class ActiveCall(RecordingScope):
                 told["output"], weight = captured(result, self.limits, self.recorder.secrets)
             self._end(told, weight)
         except Exception as error:  # noqa: BLE001
-            tell_of_fault(error)
+            report_fault(error)
 
     def fail(self, error: BaseException) -> None:
         """Record that the call ended with this exception; a generator that was closed early simply ended."""
@@ -115,7 +115,7 @@ class ActiveCall(RecordingScope):
             told["error_message"], weight = captured(error_text(error), SUMMARY, self.recorder.secrets)
             self._end(told, weight)
         except Exception as fault:  # noqa: BLE001
-            tell_of_fault(fault)
+            report_fault(fault)
         return None
 
     def _end(self, told: dict[str, object], weight: int) -> None:
@@ -143,7 +143,7 @@ class ActiveCall(RecordingScope):
         )
 
 
-def checked_capture(policy: str | None) -> str | None:
+def validate_capture(policy: str | None) -> str | None:
     """The capture policy, or a clear error at the place where it was written."""
     if policy is not None and policy not in CAPTURES:
         raise ValueError(f"capture must be off, summary or full, not {policy!r}")
@@ -162,7 +162,7 @@ def parameter_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]
     return names, rest
 
 
-def tell_of_fault(error: Exception) -> None:
+def report_fault(error: Exception) -> None:
     """Say once, with the traceback, that recording failed inside longwatch; count the rest quietly."""
     global _faults  # noqa: PLW0603 - one count for the process
     _faults += 1

@@ -76,7 +76,7 @@ FULL = CaptureLimits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3
 CAPTURES: Mapping[str, CaptureLimits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
 
 
-def captured_fields(
+def capture_fields(
     named: Mapping[str, object], limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()
 ) -> tuple[dict[str, object], int]:
     """A storable copy of named values, secrets blanked by name, and about how many bytes it holds.
@@ -208,7 +208,7 @@ class Capture:
         space = _SPACE.search(text, kept, kept + LONGEST_TOKEN)
         end = space.start() if space else kept + LONGEST_TOKEN
         beginning = redact_text(encodable(text[:end]))
-        marker = shortened_marker(len(text))
+        marker = truncation_marker(len(text))
         omitted = self._omissions()
         omitted.text(beginning[kept:] + text[end:])
         omitted.marker(marker, json=-2, item=0)
@@ -398,10 +398,10 @@ def shortened(text: str, characters: int) -> str:
     """The beginning of a text, and how long it was."""
     if len(text) <= characters:
         return text
-    return f"{text[:characters]}{shortened_marker(len(text))}"
+    return f"{text[:characters]}{truncation_marker(len(text))}"
 
 
-def shortened_marker(length: int) -> str:
+def truncation_marker(length: int) -> str:
     """What stands at the end of a text of which only the beginning is kept; `SHORTENED` finds it."""
     return f"…[shortened, {length} characters]"
 

@@ -15,8 +15,8 @@ from contextvars import Token
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from longwatch.recording.active_run import ActiveRun, prepare_process
-from longwatch.recording.calls import CallPlan, tell_of_fault
-from longwatch.recording.capture import captured, captured_fields
+from longwatch.recording.calls import CallPlan, report_fault
+from longwatch.recording.capture import capture_fields, captured
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, RecordingScope, trace_id_of
 
 if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
@@ -115,7 +115,7 @@ def record(type: str, /, *, occurred_at: int | None = None, **payload: object) -
     try:
         scope.record(type, payload, occurred_at=occurred_at)
     except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
-        tell_of_fault(error)
+        report_fault(error)
         return False
     return True
 
@@ -136,7 +136,7 @@ def ambient_scope() -> RecordingScope | None:
     try:
         return _scope_of(_recorder(), run_id)
     except Exception as error:  # noqa: BLE001 - a mistake in the settings must not break the observed code
-        tell_of_fault(error)
+        report_fault(error)
         return None
 
 
@@ -205,13 +205,13 @@ class _WorkflowCall:
                 self._run.captured_weight = weight
             self._run.end(None)
         except Exception as error:  # noqa: BLE001
-            tell_of_fault(error)
+            report_fault(error)
 
     def fail(self, error: BaseException) -> None:
         try:
             self._run.end(None if isinstance(error, GeneratorExit) else error)
         except Exception as fault:  # noqa: BLE001
-            tell_of_fault(fault)
+            report_fault(fault)
 
 
 def _begin_workflow(
@@ -224,13 +224,13 @@ def _begin_workflow(
         told: dict[str, object] = {}
         weight = 0
         if limits and arguments:
-            told["input"], weight = captured_fields(arguments, limits, recorder.secrets)
+            told["input"], weight = capture_fields(arguments, limits, recorder.secrets)
         run = ActiveRun(plan.name, kind=kind, capture=capture, recorder=recorder, payload=told)
         run.captured_weight = weight
         scope = run.begin()
         return _WorkflowCall(plan, run, scope) if scope is not None else None
     except Exception as error:  # noqa: BLE001
-        tell_of_fault(error)
+        report_fault(error)
         return None
 
 

@@ -16,7 +16,7 @@ LIFECYCLE = "longwatch.recording.lifecycle"
 has_ended = False  # the exit handler has run: what is recorded from now on must be stored at once
 
 
-class Unrecorded:
+class StandIn:
     """In place of a function that cannot be loaded: does nothing, and lets the observed code go on."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -42,14 +42,14 @@ class Unrecorded:
         pass
 
 
-def stand_in(name: str, error: Exception) -> Unrecorded | None:
+def make_stand_in(name: str, error: Exception) -> StandIn | None:
     """For a function that cannot be loaded at this moment, with a line on stderr; None if it never can be."""
     is_passing = isinstance(error, OSError) or sys.meta_path is None
     if not is_passing:
         return None
     if sys.stderr is not None:  # at the very end it is not there
         sys.stderr.write(f"longwatch: longwatch.{name} cannot be loaded, so nothing is recorded: {error}\n")
-    return Unrecorded()
+    return StandIn()
 
 
 def is_loaded_late() -> bool:

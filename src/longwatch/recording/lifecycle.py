@@ -235,7 +235,7 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
     global _interrupted  # noqa: PLW0603
     _interrupted = True
     for mark in _closing or ():
-        mark.pass_by(False)
+        mark.complete(False)
 
 
 def _before_fork() -> None:

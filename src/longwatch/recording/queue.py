@@ -31,7 +31,7 @@ class Flush:
         self.durable = False
         self.close = close
 
-    def pass_by(self, durable: bool) -> None:
+    def complete(self, durable: bool) -> None:
         """Wake the caller that waits, and say whether everything before is durable. Safe to call again."""
         self.durable = durable
         try:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.model.event import Event
 from longwatch.recording import lifecycle
-from longwatch.recording.capture import CAPTURES, FULL, CaptureLimits, captured_fields
+from longwatch.recording.capture import CAPTURES, FULL, CaptureLimits, capture_fields
 from longwatch.recording.membership import JOINED, Membership
 from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, weight_of
 from longwatch.recording.scope import EventDraft
@@ -134,7 +134,7 @@ class Recorder:
         fixed: Mapping[str, object] | None = None,
     ) -> None:
         """Queue an event, its payload copied as it is now; `fixed` fields are neither redacted nor cut."""
-        copy, weight = captured_fields(payload, FULL, self.secrets, self._unredacted(type))
+        copy, weight = capture_fields(payload, FULL, self.secrets, self._unredacted(type))
         at = self.clock.now_ms() if occurred_at is None else occurred_at
         self.put(
             EventDraft(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight, fixed)
@@ -225,7 +225,7 @@ class Recorder:
         with self._lock:
             writer, self._thread = self._writer, None
             self._writer = self._new_writer(writer.delivery.tally)
-        left = writer.relieve(use_outbox=use_outbox)
+        left = writer.hand_over(use_outbox=use_outbox)
         self._marks_in = 0
         if left.events:
             self._report(left)
@@ -323,7 +323,7 @@ class Recorder:
         with self._lock:
             if self._thread is threading.current_thread():
                 self._thread = None
-        if not writer.is_relieved and not self._queue.empty():  # queued while the thread was ending
+        if not writer.is_replaced and not self._queue.empty():  # queued while the thread was ending
             self._start()
 
     def _work_inline(self, writer: Writer) -> None:

@@ -25,7 +25,7 @@ from longwatch.recording.capture import (
     CutWeight,
     bytes_marker,
     shortened,
-    shortened_marker,
+    truncation_marker,
 )
 
 TRUNCATED = "truncated"  # the field that says so: {"original_bytes": 812345}
@@ -283,7 +283,7 @@ def _more_cost(count: int) -> int:
 def _cut_text(text: str, budget: int) -> tuple[str, int]:
     found = SHORTENED.search(text, len(text) - LONGEST_MARKER)
     body, length = (text[: found.start()], int(found[1])) if found else (text, len(text))
-    marker = shortened_marker(length)
+    marker = truncation_marker(length)
     count, cost = _fitting(body, budget - _text_cost(marker))
     return f"{body[:count]}{marker}", cost + _text_cost(marker)
 

@@ -4,7 +4,7 @@ A group is whatever has gathered while the group before was being stored, so an 
 and a busy one stores many events in one transaction.
 
 A journal can keep the writer waiting for longer than a process that ends has time. Then another thread calls
-`relieve`: whatever the journal has not acknowledged goes to the outbox, and the writer stops at the next
+`hand_over`: whatever the journal has not acknowledged goes to the outbox, and the writer stops at the next
 step. For that, every item is at any time in one of four places: the queue, `_in_hand`, `_numbered`, or
 accepted by the delivery and not yet acknowledged.
 """
@@ -42,7 +42,9 @@ REST_SECONDS = 0.01
 HELD_RETRY_SECONDS = 0.5
 CLOSING_SHIP_SECONDS = 1.0
 HANDOVER_SECONDS = 1.0  # for the writer to finish the items it is turning into events
-NUMBERED_AT_ONCE = 200  # items, about 1 ms of work; the observed code and `relieve` get their turn after each
+NUMBERED_AT_ONCE = (
+    200  # items, about 1 ms of work; the observed code and `hand_over` get their turn after each
+)
 HANDOVER_CHECK_SECONDS = 0.001
 
 QueuedItem = EventDraft | Event | Flush | CloseRun
@@ -58,7 +60,7 @@ class Leftover:
 
 
 class Writer:
-    """Stores what comes through one queue. At work in one thread at a time; `relieve` is for another one."""
+    """Stores what comes through one queue. At work in one thread at a time; `hand_over` is for another one."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Writer:
         )
         self.running = threading.Lock()  # held while `work` runs: there is never more than one writer
         self.storing = threading.Lock()  # held while a group is stored, and across a fork
-        self.is_relieved = False
+        self.is_replaced = False
         self._queue = queue
         self._hurry = hurry
         self._room = room
@@ -105,13 +107,13 @@ class Writer:
                     self._rest()
         finally:
             self.running.release()
-            if self.is_relieved:
+            if self.is_replaced:
                 self._end_delivery(ship=False)
         return True
 
-    def relieve(self, *, use_outbox: bool = True) -> Leftover:
+    def hand_over(self, *, use_outbox: bool = True) -> Leftover:
         """Leave in the outbox whatever the journal has not acknowledged, and let the writer stop."""
-        self.is_relieved = True
+        self.is_replaced = True
         deadline = self._clock.monotonic() + HANDOVER_SECONDS
         self._await_taking(deadline)
         has_lock = self._numbering.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
@@ -144,7 +146,7 @@ class Writer:
         with self.storing:
             size = len(self._in_hand)
             durable = self._store(marks, hold=not inline)
-            if self.is_relieved:
+            if self.is_replaced:
                 self._pass(marks, durable)
                 return False
             closing = any(mark.close for mark in marks)
@@ -165,7 +167,7 @@ class Writer:
         if marks:
             empty(self._hurry)
         for mark in marks:
-            mark.pass_by(durable)
+            mark.complete(durable)
 
     def _take_group(self, *, wait: bool) -> None:
         """Take whatever has gathered; waits for the first item, or until the outbox or a heartbeat is due."""
@@ -189,7 +191,7 @@ class Writer:
             self._number_group(marks)
             within = lifecycle.seconds_left(self._settings.exit_timeout_seconds) > 0
             durable = self.delivery.deliver(use_journal=within)
-            while hold and not durable and not self.is_relieved:
+            while hold and not durable and not self.is_replaced:
                 self._clock.sleep(HELD_RETRY_SECONDS)  # the queue fills behind us, and the caller waits
                 durable = self.delivery.deliver()
         except Exception as error:  # the thread must live on: without it nothing more is recorded
@@ -204,14 +206,14 @@ class Writer:
             self._in_hand.extend(self._drops())
         while self._in_hand:
             with self._numbering:
-                if self.is_relieved:
+                if self.is_replaced:
                     return
                 for _ in range(min(len(self._in_hand), NUMBERED_AT_ONCE)):
                     self._number_next(marks, ttl)
             if self._in_hand and self._has_time():
                 self._clock.sleep(0.0)  # else this thread takes the interpreter every 5 ms, for 5 ms
         with self._numbering:
-            if self.is_relieved:
+            if self.is_replaced:
                 return
             self._numbered += self.producers.retired(self._clock.now_ms, ttl_seconds=ttl)
             if any(mark.close for mark in marks):

@@ -30,13 +30,13 @@ class ServerResponse:
     value: Any
 
 
-class ServerCalls:
+class BlockingClient:
     """One server. Threads may share it."""
 
     def __init__(
         self, base_url: str, *, token: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
-        self.base_url = checked_url(base_url)
+        self.base_url = validate_server_url(base_url)
         self.token = token
         self._headers = {"Accept": "application/json"}
         if token is not None:
@@ -95,7 +95,7 @@ class ServerCalls:
             raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
 
 
-def checked_url(text: str) -> str:
+def validate_server_url(text: str) -> str:
     """The address of a server without a slash at its end, or `InvalidInput`."""
     try:
         parts = urlsplit(text)

@@ -16,7 +16,7 @@ from typing import IO, Self
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import LongwatchError
 from longwatch.model.leftovers import leftover_words, leftovers_of
-from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.blocking_client import BlockingClient
 
 _PROGRAM = "from longwatch.remote.executor_watchdog import main; main()"
 
@@ -47,7 +47,7 @@ class ExecutorWatchdog:
             process.stdin.flush()
         return cls(process)
 
-    def not_needed(self) -> None:
+    def cancel(self) -> None:
         """The executor has said its own."""
         self._process.kill()
         self._process.wait()
@@ -58,13 +58,13 @@ class ExecutorWatchdog:
 
 def main(pipe: IO[bytes] | None = None) -> None:
     """Wait for the end of standard input, then tell the server."""
-    from longwatch.remote.turn_sink import PATIENCE_SECONDS, patiently
+    from longwatch.remote.turn_sink import PATIENCE_SECONDS, call_with_retries
 
     source = sys.stdin.buffer if pipe is None else pipe
     told = json.loads(source.readline())
     source.read()
-    calls = ServerCalls(told["url"], token=told["token"])
+    calls = BlockingClient(told["url"], token=told["token"])
     left = leftover_words(leftovers_of(told["path"].rpartition("/")[2]))
     ending = {"status": "died", "error": f"{told['message']} {left}".strip()}
     with suppress(LongwatchError):  # refused, or away for too long: then nobody can tell any more
-        patiently(SYSTEM_CLOCK, lambda: calls.post(f"{told['path']}/end", ending), PATIENCE_SECONDS)
+        call_with_retries(SYSTEM_CLOCK, lambda: calls.post(f"{told['path']}/end", ending), PATIENCE_SECONDS)

@@ -25,12 +25,12 @@ from longwatch.errors import (
 from longwatch.model.event import Event, number_of, run_duration_ms
 from longwatch.model.run import Status
 from longwatch.polling.backoff import Backoff
-from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.blocking_client import BlockingClient
 from longwatch.remote.client import project_path, turn_path
 from longwatch.remote.executor_watchdog import ExecutorWatchdog
 from longwatch.turns.events import EventMaker
 from longwatch.turns.ids import new_id, new_turn_id
-from longwatch.turns.line_reader import Fed, LineReader
+from longwatch.turns.line_reader import LineReader, LineResult
 from longwatch.turns.turn import TurnState
 from longwatch.turns.turn_sink import TurnName
 
@@ -54,7 +54,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteStanding:
+class RemoteTurnStatus:
     """How a turn on a server stands. One that was cancelled has failed, and says why."""
 
     turn_id: str
@@ -67,7 +67,7 @@ class RemoteStanding:
         return self.status in (Status.SUCCEEDED, Status.FAILED)
 
     @classmethod
-    def of(cls, wire: Mapping[str, Any], turn_id: str) -> RemoteStanding:
+    def of(cls, wire: Mapping[str, Any], turn_id: str) -> RemoteTurnStatus:
         """The turn, or its status, in an answer."""
         status = STATUSES.get(wire["status"], Status.UNKNOWN)
         created, completed = wire.get("created_at"), wire.get("completed_at")
@@ -89,7 +89,7 @@ class RemoteTurn:
 class RemoteTurns:
     """Makes and finds turns on a server."""
 
-    def __init__(self, calls: ServerCalls, clock: Clock) -> None:
+    def __init__(self, calls: BlockingClient, clock: Clock) -> None:
         self._calls = calls
         self._clock = clock
 
@@ -99,10 +99,10 @@ class RemoteTurns:
         # The first call fails at once if the server is not there; a restart between calls is waited for.
         self._calls.post("/api/projects", {"id": project_id})
         sessions = f"{project_path(project_id)}/sessions"
-        patiently(self._clock, lambda: self._calls.post(sessions, {"id": session}))
+        call_with_retries(self._clock, lambda: self._calls.post(sessions, {"id": session}))
         wanted = {"id": turn_id, **({} if prompt is None else {"prompt": prompt})}
         turns = turn_path(project_id, session, turn_id).rpartition("/")[0]
-        return _turn(patiently(self._clock, lambda: self._calls.post(turns, wanted)))
+        return _turn(call_with_retries(self._clock, lambda: self._calls.post(turns, wanted)))
 
     def find(self, turn_id: str, project_id: str | None, session_id: str | None) -> RemoteTurn:
         """A turn that somebody else created. Its run tells where it belongs if the caller does not."""
@@ -129,7 +129,7 @@ class RemoteTurns:
             raise
 
 
-class ServerDesk:
+class RemoteTurnSink:
     """Takes what an executor says of one turn to the server."""
 
     max_line_bytes = MAX_LINE_BYTES
@@ -137,7 +137,7 @@ class ServerDesk:
 
     def __init__(
         self,
-        calls: ServerCalls,
+        calls: BlockingClient,
         name: TurnName,
         *,
         maker: EventMaker,
@@ -150,7 +150,7 @@ class ServerDesk:
         self._maker = maker
         self._tell = tell
         self._clock = clock
-        self._known = RemoteStanding(name.turn_id)
+        self._known = RemoteTurnStatus(name.turn_id)
         self._last_word: ExecutorWatchdog | None = None
         self._closed = threading.Event()
 
@@ -158,47 +158,47 @@ class ServerDesk:
         # The outbox is a file of this machine, which a server has no business to read.
         given = {name: value for name, value in process.items() if name != "outbox" and value is not None}
         claim = {"executor": executor[:200], "process": given, "claim": new_id()}
-        answer = patiently(self._clock, lambda: self._post("start", claim))
+        answer = call_with_retries(self._clock, lambda: self._post("start", claim))
         self._last_word = ExecutorWatchdog.prepare(
             self._calls.base_url, self._calls.token, self.path, _gone(given)
         )
         threading.Thread(target=self._watch, name="longwatch-turn-watch", daemon=True).start()
         return int(number_of(answer, "next_line") or 1)
 
-    def feed(self, lines: Sequence[str], first_line: int) -> Fed:
+    def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
         try:
             answer = self._post_lines(lines, first_line)
         except RequestRefused as error:
             if error.status != 413:
                 raise
             return self._fed_in_parts(lines, first_line)
-        return Fed(
+        return LineResult(
             int(answer["accepted"]),
             int(answer["blocks"]),
             str(answer["status"]),
             tuple(self._events(lines, first_line)),
         )
 
-    def standing(self) -> RemoteStanding:
+    def standing(self) -> RemoteTurnStatus:
         return self._known
 
-    def end(self, type: str, said: Mapping[str, object]) -> RemoteStanding:
+    def end(self, type: str, said: Mapping[str, object]) -> RemoteTurnStatus:
         answer = self._post("end", ending_of(type, said))
-        return RemoteStanding.of(answer, self._turn_id)
+        return RemoteTurnStatus.of(answer, self._turn_id)
 
     def close(self, *, is_over: bool = True) -> None:
         """Watch the turn no more. If it is not over, the server is told that the executor is gone."""
         self._closed.set()
         if is_over and self._last_word is not None:
-            self._last_word.not_needed()
+            self._last_word.cancel()
 
-    def _fed_in_parts(self, lines: Sequence[str], first_line: int) -> Fed:
+    def _fed_in_parts(self, lines: Sequence[str], first_line: int) -> LineResult:
         """The server, or a proxy before it, takes no body of this size."""
         if len(lines) > 1:
             half = len(lines) // 2
             first = self.feed(lines[:half], first_line)
             second = self.feed(lines[half:], first_line + half)
-            return Fed(
+            return LineResult(
                 first.accepted + second.accepted,
                 first.blocks + second.blocks,
                 second.status,
@@ -255,7 +255,7 @@ class ServerDesk:
                 backoff = backoff.succeeded()
                 tag = answer.tag or tag
                 if answer.value is not None:
-                    self._known = RemoteStanding.of(answer.value, self._turn_id)
+                    self._known = RemoteTurnStatus.of(answer.value, self._turn_id)
             self._closed.wait(backoff.delay or REST_SECONDS)
 
 
@@ -278,7 +278,7 @@ def ending_of(type: str, said: Mapping[str, object]) -> dict[str, object]:
     return body
 
 
-def patiently(clock: Clock, call: Callable[[], R], seconds: float = START_SECONDS) -> R:
+def call_with_retries(clock: Clock, call: Callable[[], R], seconds: float = START_SECONDS) -> R:
     """The answer of a call that may be made again, once there is one."""
     give_up_at, backoff = clock.monotonic() + seconds, RETRIES
     while True:

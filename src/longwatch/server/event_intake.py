@@ -18,7 +18,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
 from longwatch.journal.fold_reader import Folds
 from longwatch.model.event import MAX_OCCURRED_AT, MAX_WHOLE, Event, new_event_id
-from longwatch.recording.capture import FULL, CaptureLimits, captured_fields
+from longwatch.recording.capture import FULL, CaptureLimits, capture_fields
 from longwatch.recording.outbox import announcements
 from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.secret_names import SecretNames
@@ -112,7 +112,7 @@ class EventIntake:
     def _without_secrets(self, event: Event) -> Event:
         if event.producer is not None:
             return event
-        copy, weight = captured_fields(event.payload, WHOLE, self._secrets, unredacted_fields(event.type))
+        copy, weight = capture_fields(event.payload, WHOLE, self._secrets, unredacted_fields(event.type))
         payload, text = clean_payload(copy, MAX_PAYLOAD_BYTES, weight)
         return event if payload == event.payload else replace(event, payload=payload, encoded=text)
 

@@ -3,7 +3,7 @@
 from longwatch.turns.conversations import Conversations
 from longwatch.turns.dialects import BlockContent, BlockKind, blocks_of
 from longwatch.turns.ids import conversation_run, project_run
-from longwatch.turns.line_reader import Fed
+from longwatch.turns.line_reader import LineResult
 from longwatch.turns.projects import AddedTurn, Conversation, Project
 from longwatch.turns.turn import Block, TurnState, tag_of, turn_state
 from longwatch.turns.views import TurnDetails, TurnLine
@@ -15,7 +15,7 @@ __all__ = [
     "BlockKind",
     "Conversation",
     "Conversations",
-    "Fed",
+    "LineResult",
     "Project",
     "TurnDetails",
     "TurnLine",

@@ -26,24 +26,24 @@ from longwatch.model.event import Event, number_of, text_of
 from longwatch.model.process import Presence
 from longwatch.model.run import Status
 from longwatch.settings import Settings
-from longwatch.turns.ids import checked_turn_id, conversation_run, new_id, new_turn_id
-from longwatch.turns.line_reader import Fed, LineReader
+from longwatch.turns.ids import conversation_run, new_id, new_turn_id, validate_turn_id
+from longwatch.turns.line_reader import LineReader, LineResult
 from longwatch.turns.projects import Conversation, Projects
-from longwatch.turns.turn import TurnState, position_of, reported, wire_word
+from longwatch.turns.turn import TurnState, position_of, reported, wire_status_of
 from longwatch.turns.verdict import (
     TurnEvidence,
     correction_of,
-    dead_event,
+    died_event,
     ending_event,
     evidence_of,
-    judged_event,
+    verdict_event,
     worse,
 )
 
 MOST_NOTICED = 1_000
 
 
-class Deaths:
+class DeathGrace:
     """Remembers when each death was noticed: the parent of the process may still report how it ended."""
 
     def __init__(self, journal: Journal, clock: Clock, *, grace_seconds: float = GRACE_SECONDS) -> None:
@@ -87,7 +87,7 @@ class Conversations(Projects):
     ) -> None:
         super().__init__(journal, clock, settings=settings)
         self._turns = Folds[TurnState](journal)
-        self._deaths = Deaths(journal, clock)
+        self._deaths = DeathGrace(journal, clock)
         self._ended: dict[str, None] = {}
 
     def create_turn(
@@ -104,7 +104,7 @@ class Conversations(Projects):
         Of turns that are made at the same time the last one goes on, and the others are cancelled as well.
         `on_cancelled` receives the id of each turn that is cancelled.
         """
-        turn_id = new_turn_id() if id is None else checked_turn_id(id)
+        turn_id = new_turn_id() if id is None else validate_turn_id(id)
         conversation = self._conversation(project_id, conversation_id, thorough=True)
         if not conversation.exists:
             self.conversation(project_id, conversation_id)
@@ -198,7 +198,7 @@ class Conversations(Projects):
         *,
         keep_output: bool = False,
         defer_end: bool = False,
-    ) -> Fed:
+    ) -> LineResult:
         """Add lines of an agent's JSON to a turn, in their order. The agent's report ends the turn.
 
         With the number of the first line, lines that are there already are not stored again, and gaps in the
@@ -213,7 +213,7 @@ class Conversations(Projects):
         batch = reader.batch(lines, first_line)
         # The end goes last: where a batch is stored in part, what comes before the end can still be added.
         self._append(batch.events)
-        status = state.wire_status if state.has_ended or not batch.events else wire_word(Status.RUNNING)
+        status = state.wire_status if state.has_ended or not batch.events else wire_status_of(Status.RUNNING)
         if batch.report is not None and not defer_end:
             report = batch.report
             state = self._concluded(state, lambda state: TurnEvidence(worse(reported(state), report)))
@@ -224,7 +224,7 @@ class Conversations(Projects):
             raise batch.problem
         position = position_of(state, *(event.event_id for event in batch.events[-1:]))
         missing = tuple(reader.lines.gaps())
-        return Fed(batch.accepted, batch.blocks, status, tuple(batch.events), missing, position)
+        return LineResult(batch.accepted, batch.blocks, status, tuple(batch.events), missing, position)
 
     def interrupt(
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None
@@ -248,10 +248,10 @@ class Conversations(Projects):
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
         return self._concluded(state, lambda state: evidence_of(type, said or {}, reported(state)))
 
-    def end_dead(self, project_id: str, conversation_id: str, turn_id: str, message: str) -> TurnState:
+    def report_death(self, project_id: str, conversation_id: str, turn_id: str, message: str) -> TurnState:
         """End a turn whose executor died. One that has ended stays as it is."""
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
-        return self._settled(state, dead_event(self._make, state, self._clock.now_ms(), message))
+        return self._settled(state, died_event(self._make, state, self._clock.now_ms(), message))
 
     def find_turn(self, turn_id: str) -> TurnState:
         """A turn by its id alone, or `TurnNotFound`."""
@@ -350,8 +350,8 @@ class Conversations(Projects):
     def _concluded(self, state: TurnState, evidence: Callable[[TurnState], TurnEvidence]) -> TurnState:
         """The turn with the ending that the evidence makes; if another came first, corrected by it."""
         at = self._clock.now_ms()
-        state = self._settled(state, judged_event(self._make, state.turn_id, at, evidence(state)))
-        later = judged_event(self._make, state.turn_id, at, evidence(state))
+        state = self._settled(state, verdict_event(self._make, state.turn_id, at, evidence(state)))
+        later = verdict_event(self._make, state.turn_id, at, evidence(state))
         known = state.correction or state.ending
         correction = correction_of(known, later) if known is not None else None
         if correction is None:
@@ -392,7 +392,7 @@ class Conversations(Projects):
         return state
 
     def _turn(self, turn_id: str, *, thorough: bool = False) -> TurnState:
-        thorough = self._is_written(checked_turn_id(turn_id)) or thorough
+        thorough = self._is_written(validate_turn_id(turn_id)) or thorough
         return self._turns.read(turn_id, lambda: TurnState(turn_id), thorough=thorough)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload
 from longwatch.model.event import Event
-from longwatch.recording.capture import FULL, captured_fields
+from longwatch.recording.capture import FULL, capture_fields
 from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings, lifetime_seconds
@@ -38,7 +38,7 @@ class EventMaker:
         expires: bool = True,
     ) -> Event:
         """An event. The `fixed` fields are small and longwatch's own: they are neither redacted nor cut."""
-        captured, weight = captured_fields(said, FULL, self._secrets, unredacted_fields(type))
+        captured, weight = capture_fields(said, FULL, self._secrets, unredacted_fields(type))
         payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES, weight)
         if fixed:
             payload = {**payload, **fixed}

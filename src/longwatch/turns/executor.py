@@ -24,10 +24,10 @@ from longwatch.recording.process.child_runner import (
     GRACE_SECONDS,
     ChildRunner,
     Reading,
-    Stopping,
+    StopPolicy,
 )
 from longwatch.recording.process.command import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
-from longwatch.recording.process.exit_status import Exit, failed_start, terminal_event
+from longwatch.recording.process.exit_status import Exit, describe_start_failure, terminal_event
 from longwatch.recording.process.output import OutputLine
 from longwatch.turns.dialects import may_report, report_of
 from longwatch.turns.line_pump import RETRIES, Keep, LinePump
@@ -56,7 +56,7 @@ class TurnCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutorResult:
     """How it went."""
 
     turn: Standing
@@ -87,13 +87,13 @@ class Executor:
         self._remark = remark or tell
         self._clock = clock
         self._stderr = stderr
-        self._stopping = Stopping(execution.grace_seconds, execution.shares_group)
+        self._stopping = StopPolicy(execution.grace_seconds, execution.shares_group)
         self._attendance = ChildRunner(self._stopping, tell=self._remark, clock=clock)
         self._is_ended_by_others = False
         self._has_reported = False  # the agent, before anything stopped it
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
 
-    def run(self) -> Executed:
+    def run(self) -> ExecutorResult:
         """Run the command to its end.
 
         Raises `TurnEnded` or `TurnTaken` before it is started if the turn is not ours to execute, and
@@ -106,8 +106,8 @@ class Executor:
             try:
                 child = self._started()
             except OSError as error:
-                _, words = failed_start(self._execution.command[0], error)
-                return Executed(self._ended("turn_failed", {"error_message": words}), words)
+                _, words = describe_start_failure(self._execution.command[0], error)
+                return ExecutorResult(self._ended("turn_failed", {"error_message": words}), words)
             carrier = LinePump(
                 self._desk,
                 next_line,
@@ -135,7 +135,7 @@ class Executor:
             turn = self._ended(*self._ending(child, exit_, duration))
             self._report_leftover(child)
         words = exit_.words if exit_ is not None else "still running"
-        return Executed(turn, words, self._interrupted_by(exit_))
+        return ExecutorResult(turn, words, self._interrupted_by(exit_))
 
     def _started(self) -> Child:
         task = self._execution
@@ -228,7 +228,7 @@ class Executor:
                 self._clock.sleep(backoff.delay or 0.0)
 
 
-def succeeded(executed: Executed) -> bool:
+def succeeded(executed: ExecutorResult) -> bool:
     """Whether the turn ended well."""
     return executed.turn.status is Status.SUCCEEDED
 

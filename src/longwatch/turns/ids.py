@@ -17,13 +17,13 @@ _TURN_ID = re.compile(rf"{TURN_PREFIX}[A-Za-z0-9._-]{{1,{LONGEST_ID - len(TURN_P
 
 def project_run(project_id: str) -> str:
     """The run of a project."""
-    return f"project:{checked_id('project', project_id)}"
+    return f"project:{validate_id('project', project_id)}"
 
 
 def conversation_run(project_id: str, conversation_id: str) -> str:
     """The run of a conversation. Neither id can hold a colon."""
-    project = checked_id("project", project_id)
-    return f"conversation:{project}:{checked_id('session', conversation_id)}"
+    project = validate_id("project", project_id)
+    return f"conversation:{project}:{validate_id('session', conversation_id)}"
 
 
 def new_id() -> str:
@@ -36,7 +36,7 @@ def new_turn_id() -> str:
     return f"{TURN_PREFIX}{secrets.token_hex(6)}"
 
 
-def checked_id(what: str, text: str) -> str:
+def validate_id(what: str, text: str) -> str:
     """The id of a project or a session, or `InvalidInput`."""
     if not _ID.fullmatch(text):
         raise InvalidInput(
@@ -46,7 +46,7 @@ def checked_id(what: str, text: str) -> str:
     return text
 
 
-def checked_turn_id(text: str) -> str:
+def validate_turn_id(text: str) -> str:
     """The id of a turn, or `InvalidInput`."""
     if not _TURN_ID.fullmatch(text):
         raise InvalidInput(

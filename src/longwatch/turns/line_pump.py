@@ -15,7 +15,7 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, TurnEnded, WorthAnotherTry
 from longwatch.model.event import Event
 from longwatch.polling.backoff import Backoff
-from longwatch.turns.line_reader import Fed
+from longwatch.turns.line_reader import LineResult
 from longwatch.turns.turn_sink import TurnSink
 
 WAITING_CHARACTERS = 32 * 1024 * 1024
@@ -166,7 +166,7 @@ class LinePump:
         self._next_line += len(lines)
         self._shown(fed.events)
 
-    def _patiently_fed(self, lines: list[str]) -> Fed:
+    def _patiently_fed(self, lines: list[str]) -> LineResult:
         backoff = RETRIES
         while True:
             try:

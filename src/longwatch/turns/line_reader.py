@@ -15,16 +15,16 @@ from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, Turn
 from longwatch.model.event import Event
 from longwatch.model.numbering import with_line
 from longwatch.turns.dialects import AgentReport, BlockContent, BlockKind, ParsedLine, read_line, said
-from longwatch.turns.dialects.messages import despite_denials
+from longwatch.turns.dialects.messages import apply_denials
 from longwatch.turns.events import EventMaker
-from longwatch.turns.turn import TurnState, wire_word
+from longwatch.turns.turn import TurnState, wire_status_of
 from longwatch.turns.verdict import TurnEvidence, judge, worse
 
 MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that ids sort as lines do
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class LineResult:
     """What became of lines that were fed to a turn."""
 
     accepted: int  # lines, those that were there before included
@@ -117,7 +117,7 @@ class LineReader:
                 shown = position + 1 if first_line is None else number
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
                 return number - 1
-            report = despite_denials(report, self._denied)
+            report = apply_denials(report, self._denied)
             if not self._take(batch, list(parts), key, number):
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
@@ -176,7 +176,7 @@ class LineReader:
     def _reported(self, batch: LineBatch, report: AgentReport) -> None:
         batch.report = worse(batch.report, report)
         if not self._defer_end:
-            self._ended = wire_word(judge(TurnEvidence(report)).status)
+            self._ended = wire_status_of(judge(TurnEvidence(report)).status)
 
     def _event(self, part: _Part, parent: str | None, key: str, place: tuple[int, int], item: int) -> Event:
         turn_id, (number, after) = self._state.turn_id, place

@@ -16,7 +16,7 @@ from longwatch.model.event import UNREADABLE, Event, Order, number_of, run_durat
 from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
 from longwatch.model.process import ProcessIdentity
 from longwatch.model.run import ENDS, Ending, Status
-from longwatch.turns.dialects.messages import AgentReport, BlockKind, Reported, despite_denials
+from longwatch.turns.dialects.messages import AgentReport, BlockKind, Reported, apply_denials
 
 LONGEST_POSITION_ID = 200  # characters of an event id in a position
 NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
@@ -150,7 +150,7 @@ class TurnState:
     @property
     def wire_status(self) -> str:
         """pending, running, completed or failed."""
-        return wire_word(self.status)
+        return wire_status_of(self.status)
 
     @property
     def has_ended(self) -> bool:
@@ -220,14 +220,14 @@ class TurnState:
         return fold.state()
 
 
-def wire_word(status: Status) -> str:
+def wire_status_of(status: Status) -> str:
     """pending, running, completed or failed: every ending but success has failed."""
     return _WIRE_WORDS.get(status, "failed")
 
 
 def reported(state: TurnState) -> AgentReport | None:
     """What the agent of a turn has reported so far, beside the tools that it was refused."""
-    return despite_denials(state.report.report, state.denied) if state.report is not None else None
+    return apply_denials(state.report.report, state.denied) if state.report is not None else None
 
 
 def turn_state(events: Iterable[Event]) -> TurnState:

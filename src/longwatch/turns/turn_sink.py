@@ -8,7 +8,7 @@ from typing import Protocol
 
 from longwatch.model.run import Status
 from longwatch.turns.conversations import Conversations
-from longwatch.turns.line_reader import Fed
+from longwatch.turns.line_reader import LineResult
 from longwatch.turns.turn import TurnState
 
 MAX_LINE_BYTES = 16 * 1024 * 1024  # agents print whole files, and images, on one line
@@ -60,7 +60,7 @@ class TurnSink(Protocol):
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
         """Take the turn, or `TurnTaken` or `TurnEnded`. Returns the number of the next line."""
 
-    def feed(self, lines: Sequence[str], first_line: int) -> Fed:
+    def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
         """Add lines, the first of which has this number. `TurnEnded` if the turn takes no more.
 
         The agent's report among them does not end the turn; `end` does, when its process is known too.
@@ -73,7 +73,7 @@ class TurnSink(Protocol):
         """End the turn, judging what is said of the process beside the agent's report; how it stands then."""
 
 
-class JournalDesk:
+class JournalTurnSink:
     """A desk before a journal that this process has open."""
 
     max_line_bytes = MAX_LINE_BYTES
@@ -87,7 +87,7 @@ class JournalDesk:
         state = self._conversations.start(*self._ids, executor=executor, process=process)
         return state.highest_line + 1
 
-    def feed(self, lines: Sequence[str], first_line: int) -> Fed:
+    def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
         return self._conversations.feed(*self._ids, lines, first_line, keep_output=True, defer_end=True)
 
     def standing(self) -> TurnState:

@@ -145,7 +145,7 @@ def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, said: Map
     return maker.event(turn_id, ending_id(turn_id), type_, at, said)
 
 
-def judged_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEvidence) -> Event:
+def verdict_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEvidence) -> Event:
     """The terminal event that the evidence makes."""
     verdict, report = judge(evidence), evidence.report
     said = {**(report.fields if report is not None else {}), **evidence.details}
@@ -160,7 +160,7 @@ def judged_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEvidenc
     return ending_event(maker, turn_id, type_, at, said)
 
 
-def dead_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Event:
+def died_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Event:
     """The terminal event of a turn whose executor died, as a process beside the executor reports it."""
     said = {
         "status": Status.DIED.value,

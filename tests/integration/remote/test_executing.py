@@ -20,9 +20,9 @@ import uvicorn
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import InvalidInput, RequestRefused, Unreachable
 from longwatch.journal.memory import MemoryJournal
-from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.blocking_client import BlockingClient
 from longwatch.remote.executor_watchdog import ExecutorWatchdog
-from longwatch.remote.turn_sink import RemoteTurns, ServerDesk
+from longwatch.remote.turn_sink import RemoteTurns, RemoteTurnSink
 from longwatch.server.access.limits import ServerLimits
 from longwatch.server.access.tokens import Access, Tokens
 from longwatch.server.app import create_app
@@ -52,9 +52,9 @@ async def listening(file: Path, **options: Any) -> AsyncIterator[str]:
                     await task
 
 
-def desk_of(calls: ServerCalls, told: list[str]) -> ServerDesk:
+def desk_of(calls: BlockingClient, told: list[str]) -> RemoteTurnSink:
     turn = RemoteTurns(calls, SYSTEM_CLOCK).create("p", "s", None)
-    return ServerDesk(
+    return RemoteTurnSink(
         calls, turn.name, maker=EventMaker(MemoryJournal()), tell=told.append, clock=SYSTEM_CLOCK
     )
 
@@ -67,7 +67,7 @@ async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long
     lines = [assistant("a" * 1_000), assistant("b" * 1_000), assistant("c" * 1_000), "d" * 5_000]
 
     async with listening(tmp_path / "small.db", limits=ServerLimits(body_bytes=BIG)) as url:
-        calls = ServerCalls(url)
+        calls = BlockingClient(url)
         desk = await asyncio.to_thread(desk_of, calls, told)
         fed = await asyncio.to_thread(desk.feed, lines, 1)
         turn = (await asyncio.to_thread(calls.get, desk.path)).value
@@ -82,10 +82,10 @@ async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path)
 
     async with listening(tmp_path / "guarded.db", access=access) as url:
         with pytest.raises(RequestRefused) as refused:
-            await asyncio.to_thread(desk_of, ServerCalls(url, token="wrong"), [])
+            await asyncio.to_thread(desk_of, BlockingClient(url, token="wrong"), [])
         with pytest.raises(RequestRefused) as forbidden:
-            await asyncio.to_thread(desk_of, ServerCalls(url, token=LOOKS), [])
-        desk = await asyncio.to_thread(desk_of, ServerCalls(url, token=RIGHT), [])
+            await asyncio.to_thread(desk_of, BlockingClient(url, token=LOOKS), [])
+        desk = await asyncio.to_thread(desk_of, BlockingClient(url, token=RIGHT), [])
 
     assert (refused.value.status, forbidden.value.status) == (401, 403)
     assert desk.path.startswith("/api/projects/p/sessions/s/turns/turn-")
@@ -98,7 +98,7 @@ def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
         script += "c.recv(9999); c.sendall(sys.argv[2].encode()); c.close()"
         command = [sys.executable, "-c", script, str(bound.fileno()), answer]
         with subprocess.Popen(command, pass_fds=[bound.fileno()]):
-            calls = ServerCalls(f"http://127.0.0.1:{bound.getsockname()[1]}", token="secret")
+            calls = BlockingClient(f"http://127.0.0.1:{bound.getsockname()[1]}", token="secret")
             with pytest.raises(RequestRefused) as refused:
                 calls.get("/api/runs")
 
@@ -110,20 +110,20 @@ def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
 )
 def test_what_is_no_address_of_a_server_is_said_so(address: str) -> None:
     with pytest.raises(InvalidInput, match="no address of a server"):
-        ServerCalls(address)
+        BlockingClient(address)
 
 
 def test_an_answer_that_is_no_json_is_no_answer(server: ServerProcess) -> None:
     with pytest.raises(Unreachable):
-        ServerCalls(server.url).get("/")
+        BlockingClient(server.url).get("/")
 
 
 def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_said(
     server: ServerProcess,
 ) -> None:
-    calls = ServerCalls(server.url)
+    calls = BlockingClient(server.url)
     turn = RemoteTurns(calls, SYSTEM_CLOCK).create("elsewhere", "s", None)
-    path = ServerDesk(
+    path = RemoteTurnSink(
         calls, turn.name, maker=EventMaker(MemoryJournal()), tell=print, clock=SYSTEM_CLOCK
     ).path
     script = (
@@ -152,6 +152,6 @@ async def test_a_last_word_that_is_not_needed_is_not_said(http: httpx2.AsyncClie
     word = ExecutorWatchdog.prepare(str(http.base_url).rstrip("/"), None, path, "gone")
     assert word is not None
 
-    word.not_needed()
+    word.cancel()
 
     assert (await http.get(path)).json()["status"] == "pending"

@@ -15,7 +15,7 @@ from longwatch.model.run import Status
 from longwatch.testing import FakeClock, FaultyJournal
 from longwatch.turns import Conversations, TurnState
 from longwatch.turns.executor import Executor, TurnCommand, turn_environment
-from longwatch.turns.turn_sink import JournalDesk, TurnName
+from longwatch.turns.turn_sink import JournalTurnSink, TurnName
 
 # Prints a line, waits for a word, then prints many.
 AGENT = """
@@ -74,7 +74,7 @@ def executor(
         ),
         prompt="",
     )
-    desk = JournalDesk(turns, TurnName.of(turn))
+    desk = JournalTurnSink(turns, TurnName.of(turn))
     return Executor(execution, desk, show=show, tell=told.append, clock=clock, stderr=None), told
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.integrations.genai import SpanKind, content_of, described, kind_of, title_of
+from longwatch.integrations.genai import SpanKind, content_of, describe_span, kind_of, title_of
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_title_comes_from_the_attributes_or_the_rest_of_the_name(
 
 
 def test_what_is_not_told_is_left_out() -> None:
-    assert described(SpanKind.TOOL, "execute_tool search", {}, ended=True) == {"operation": "search"}
-    assert described(SpanKind.AGENT, "invoke_agent Ada", {}, ended=True) == {}
+    assert describe_span(SpanKind.TOOL, "execute_tool search", {}, ended=True) == {"operation": "search"}
+    assert describe_span(SpanKind.AGENT, "invoke_agent Ada", {}, ended=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_is_not_told_is_left_out() -> None:
 def test_a_model_is_named_by_the_request_or_not_at_all(
     name: str, attributes: dict[str, object], model: str | None
 ) -> None:
-    assert described(SpanKind.MODEL, name, attributes, ended=True).get("model") == model
+    assert describe_span(SpanKind.MODEL, name, attributes, ended=True).get("model") == model
 
 
 def test_the_response_is_described_only_at_the_end() -> None:
@@ -82,8 +82,8 @@ def test_the_response_is_described_only_at_the_end() -> None:
         "gen_ai.usage.output_tokens": 6,
     }
 
-    assert described(SpanKind.MODEL, "chat", attributes, ended=False) == {"operation": "chat"}
-    assert described(SpanKind.MODEL, "chat", attributes, ended=True) == {
+    assert describe_span(SpanKind.MODEL, "chat", attributes, ended=False) == {"operation": "chat"}
+    assert describe_span(SpanKind.MODEL, "chat", attributes, ended=True) == {
         "operation": "chat",
         "response_model": "large-2",
         "finish_reasons": ("stop",),
@@ -92,7 +92,7 @@ def test_the_response_is_described_only_at_the_end() -> None:
 
 
 def test_the_older_name_of_the_provider_is_read_too() -> None:
-    said = described(SpanKind.MODEL, "chat", {"gen_ai.system": "acme"}, ended=False)
+    said = describe_span(SpanKind.MODEL, "chat", {"gen_ai.system": "acme"}, ended=False)
 
     assert said["provider"] == "acme"
 
@@ -100,7 +100,7 @@ def test_the_older_name_of_the_provider_is_read_too() -> None:
 def test_every_kind_of_usage_is_kept() -> None:
     usage = {"gen_ai.usage.input_tokens": 1, "gen_ai.usage.cache_read.input_tokens": 2}
 
-    said = described(SpanKind.AGENT, "x", usage, ended=True)
+    said = describe_span(SpanKind.AGENT, "x", usage, ended=True)
 
     assert said == {"input_tokens": 1, "cache_read_input_tokens": 2}
 

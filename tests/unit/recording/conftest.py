@@ -24,7 +24,7 @@ STARTED = ("wf-1", "wf-2")  # runs that the recorders of tests have started, so 
 def _process_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without a recorder of an earlier test, and without what recording changes in a process."""
     monkeypatch.setattr(recorder, "_process_recorder", None)
-    monkeypatch.delenv(active_run.RUN_TAKEN_VARIABLE, raising=False)
+    monkeypatch.delenv(active_run.RUN_CLAIMED_VARIABLE, raising=False)
     decorators._ambient_run_id.cache_clear()
     decorators._scope_of.cache_clear()
     yield

@@ -12,7 +12,7 @@ import pytest
 import longwatch
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.run import fold
-from longwatch.recording.active_run import RUN_TAKEN_VARIABLE, ActiveRun
+from longwatch.recording.active_run import RUN_CLAIMED_VARIABLE, ActiveRun
 from longwatch.recording.recorder import Recorder, configure
 from longwatch.recording.scope import SCOPE
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
@@ -171,14 +171,14 @@ def test_only_one_of_many_threads_takes_the_given_id(
         thread.join()
 
     assert made.count("wf-given") == 1
-    assert os.environ[RUN_TAKEN_VARIABLE] == "wf-given"
+    assert os.environ[RUN_CLAIMED_VARIABLE] == "wf-given"
 
 
 def test_a_process_started_by_the_run_does_not_take_its_id_again(
     configured: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LONGWATCH_RUN_ID", "wf-given")
-    monkeypatch.setenv(RUN_TAKEN_VARIABLE, "wf-given")  # as the child inherits it
+    monkeypatch.setenv(RUN_CLAIMED_VARIABLE, "wf-given")  # as the child inherits it
 
     assert longwatch.run().run_id != "wf-given"
 

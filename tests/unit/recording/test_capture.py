@@ -25,8 +25,8 @@ from longwatch.recording.capture import (
     SUMMARY,
     Capture,
     CaptureLimits,
+    capture_fields,
     captured,
-    captured_fields,
     error_text,
 )
 from longwatch.recording.secret_names import REDACTED, SecretNames
@@ -337,7 +337,7 @@ def test_an_error_whose_text_fails_is_told_by_its_class() -> None:
 def test_the_short_way_gives_what_the_long_way_gives() -> None:
     named = {"a": 1, "b": "text", "password": "p", "c": None, "d": True}
 
-    assert captured_fields(named, FULL, SECRETS) == (Capture(FULL, SECRETS).fields(named), 0)
+    assert capture_fields(named, FULL, SECRETS) == (Capture(FULL, SECRETS).fields(named), 0)
     assert captured("text", FULL, SECRETS) == ("text", 0)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.journal.codec import decode_payload, encode_payload
-from longwatch.recording.capture import FULL, SUMMARY, Capture, CaptureLimits, captured_fields
+from longwatch.recording.capture import FULL, SUMMARY, Capture, CaptureLimits, capture_fields
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.secret_names import SecretNames
 from longwatch.recording.truncation import TRUNCATED, fitted, stored_size
@@ -213,7 +213,7 @@ def test_any_cut_comes_close_to_the_limit_and_marks_every_place(seed: int, max_b
 
 
 def truncated_when_recorded(payload: dict[str, object], limits: CaptureLimits = FULL) -> object:
-    copy, weight = captured_fields(payload, limits, SecretNames())
+    copy, weight = capture_fields(payload, limits, SecretNames())
     kept, _ = clean_payload(copy, LIMIT, weight)
     return kept[TRUNCATED]
 
@@ -291,7 +291,7 @@ def test_below_the_deepest_level_what_has_another_stored_form_makes_it_a_minimum
 
 
 def test_what_a_summary_leaves_out_was_not_asked_for() -> None:
-    copy, weight = captured_fields({"text": "x" * 2_000, "deep": nested(9, 1)}, SUMMARY, SecretNames())
+    copy, weight = capture_fields({"text": "x" * 2_000, "deep": nested(9, 1)}, SUMMARY, SecretNames())
 
     kept, _ = clean_payload(copy, LIMIT, weight)
 
@@ -300,7 +300,7 @@ def test_what_a_summary_leaves_out_was_not_asked_for() -> None:
 
 def test_bytes_beyond_the_limit_of_capture_keep_as_much_as_fits() -> None:
     raw = bytes(range(256)) * 4_000
-    copy, weight = captured_fields({"raw": raw}, FULL, SecretNames())
+    copy, weight = capture_fields({"raw": raw}, FULL, SecretNames())
 
     kept, text = clean_payload(copy, LIMIT, weight)
 
@@ -321,8 +321,8 @@ def test_where_capture_could_not_measure_what_it_left_out_the_size_is_a_minimum(
 
 
 def test_a_text_that_capture_had_shortened_still_states_its_true_length() -> None:
-    copy, _ = captured_fields({"text": "x" * 3_000_000}, FULL, SecretNames())
-    again, _ = captured_fields(copy, FULL, SecretNames())
+    copy, _ = capture_fields({"text": "x" * 3_000_000}, FULL, SecretNames())
+    again, _ = capture_fields(copy, FULL, SecretNames())
 
     kept, _ = clean_payload(again, LIMIT)
 
@@ -332,7 +332,7 @@ def test_a_text_that_capture_had_shortened_still_states_its_true_length() -> Non
 def test_rows_that_fit_are_never_cut_by_capture() -> None:
     payload: dict[str, object] = {"rows": [{"id": n, "x": 1} for n in range(17_000)]}
 
-    copy, weight = captured_fields(payload, FULL, SecretNames())
+    copy, weight = capture_fields(payload, FULL, SecretNames())
     kept, text = clean_payload(copy, LIMIT, weight)
 
     assert stored_size(kept, text) < LIMIT

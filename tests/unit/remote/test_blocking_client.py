@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from longwatch.errors import RequestRefused, Throttled, Unreachable
-from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.blocking_client import BlockingClient
 
 ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
     "/json": (200, b'{"a": 1}', {"ETag": '"t"', "Content-Length": "8"}),
@@ -52,7 +52,7 @@ def url() -> Iterator[str]:
 
 
 def test_an_answer_has_its_status_tag_and_value(url: str) -> None:
-    calls = ServerCalls(url)
+    calls = BlockingClient(url)
 
     answer, same = calls.get("/json"), calls.get("/same", tag='"t"')
 
@@ -64,7 +64,7 @@ def test_an_answer_has_its_status_tag_and_value(url: str) -> None:
 def test_no_proxy_is_asked_for_this_machine(url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "http://127.0.0.1:9")
 
-    assert ServerCalls(url).get("/json").value == {"a": 1}
+    assert BlockingClient(url).get("/json").value == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_refusal_counts_by_its_status_even_without_a_body(
     url: str, path: str, status: int, code: str, message: str
 ) -> None:
     with pytest.raises(RequestRefused) as refused:
-        ServerCalls(url).get(path)
+        BlockingClient(url).get(path)
 
     assert refused.value.args == (status, code, message)
 
@@ -99,9 +99,9 @@ def test_what_waiting_may_cure_is_worth_another_try(
     url: str, path: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        ServerCalls(url).get(path)
+        BlockingClient(url).get(path)
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(Unreachable, match=r"gave no answer: .*Connection refused"):
-        ServerCalls("http://127.0.0.1:9").get("/json")
+        BlockingClient("http://127.0.0.1:9").get("/json")

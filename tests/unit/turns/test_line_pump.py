@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from longwatch.errors import JournalUnavailable
 from longwatch.testing.clock import FakeClock
 from longwatch.turns.line_pump import LinePump
-from longwatch.turns.line_reader import Fed
+from longwatch.turns.line_reader import LineResult
 
 
 class AwayDesk:
@@ -15,12 +15,12 @@ class AwayDesk:
         self.refusals = refusals
         self.fed: list[str] = []
 
-    def feed(self, lines: Sequence[str], first_line: int) -> Fed:
+    def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
         if self.refusals:
             self.refusals -= 1
             raise JournalUnavailable("the journal does not answer")
         self.fed += lines
-        return Fed(accepted=len(lines), blocks=0, status="running")
+        return LineResult(accepted=len(lines), blocks=0, status="running")
 
 
 def test_waiting_for_the_journal_is_a_remark_and_a_loss_is_a_warning() -> None:

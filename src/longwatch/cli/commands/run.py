@@ -18,7 +18,7 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.process.child_runner import GRACE_SECONDS
 from longwatch.recording.process.command import absolute_journal_url, child_environment, command_name
-from longwatch.recording.process.exit_status import failed_start
+from longwatch.recording.process.exit_status import describe_start_failure
 from longwatch.recording.process.supervisor import CommandResult, CommandSpec, Supervisor
 from longwatch.recording.recorder import Recorder
 from longwatch.recording.scope import (
@@ -150,7 +150,7 @@ def _only_run(words: Sequence[str]) -> int:
     try:
         os.execvp(words[0], list(words))
     except OSError as error:
-        code, message = failed_start(words[0], error)
+        code, message = describe_start_failure(words[0], error)
         remark(f"longwatch: {message}")
         return code
 

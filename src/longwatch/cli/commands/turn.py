@@ -29,14 +29,14 @@ from longwatch.turns import Conversations, TurnState
 from longwatch.turns.executor import (
     EXIT_WAIT_SECONDS,
     TOKEN_VARIABLE,
-    Executed,
     Executor,
+    ExecutorResult,
     TurnCommand,
     succeeded,
     turn_environment,
 )
 from longwatch.turns.line_pump import Keep
-from longwatch.turns.turn_sink import JournalDesk, TurnName, TurnSink
+from longwatch.turns.turn_sink import JournalTurnSink, TurnName, TurnSink
 
 STDIN, STDERR = 0, 2
 DEFAULT_PROJECT = "default"
@@ -207,7 +207,7 @@ def _in_journal(wanted: TurnRequest, settings: Settings, invocation: Invocation)
             number=turn.creation.number,
             # The prompt as it was given: what is stored of it may be cut, and is freed of secrets.
             prompt=turn.creation.prompt if wanted.prompt is None else wanted.prompt,
-            desk=JournalDesk(conversations, TurnName.of(turn)),
+            desk=JournalTurnSink(conversations, TurnName.of(turn)),
             journal_url=settings.journal,
             look=f"longwatch show{option} {turn.turn_id}",
         )
@@ -262,14 +262,14 @@ def _say_nothing(text: str) -> None:
     """With --quiet: waiting is not a result. Losses are reported all the same."""
 
 
-def _tell(executed: Executed, task: TurnTarget) -> None:
+def _tell(executed: ExecutorResult, task: TurnTarget) -> None:
     turn = executed.turn
     length = f" after {duration_text(turn.duration_ms)}" if turn.duration_ms is not None else ""
     reason = f": {clean(turn.error).removesuffix('.')}" if turn.error else ""
     remark(f"longwatch: {turn.turn_id} {turn.status}{length}{reason}. See it: {task.look}")
 
 
-def _exit_code(executed: Executed) -> ExitCode:
+def _exit_code(executed: ExecutorResult) -> ExitCode:
     if executed.interrupted_by == signal.SIGINT:
         return ExitCode.INTERRUPTED
     return of_success(succeeded(executed))
@@ -287,19 +287,19 @@ def on_server(
 ) -> Iterator[TurnTarget]:
     """A turn on a server."""
     from longwatch.journal.memory import MemoryJournal
-    from longwatch.remote.blocking_client import ServerCalls
-    from longwatch.remote.turn_sink import RemoteTurns, ServerDesk
+    from longwatch.remote.blocking_client import BlockingClient
+    from longwatch.remote.turn_sink import RemoteTurns, RemoteTurnSink
     from longwatch.turns.events import EventMaker
 
-    calls = ServerCalls(server, token=token)
+    calls = BlockingClient(server, token=token)
     turns = RemoteTurns(calls, invocation.clock)
     if wanted.turn_id is not None:
         turn = turns.find(wanted.turn_id, wanted.project, wanted.session)
     else:
         turn = turns.create(wanted.project or DEFAULT_PROJECT, wanted.session, wanted.prompt)
     maker = EventMaker(MemoryJournal(), settings)
-    desk = ServerDesk(calls, turn.name, maker=maker, tell=tell, clock=invocation.clock)
-    left = LeftLines(
+    desk = RemoteTurnSink(calls, turn.name, maker=maker, tell=tell, clock=invocation.clock)
+    left = UnsentLines(
         data_directory() / "turns" / f"{turn.name.turn_id}.lines", f"{calls.base_url}{desk.path}"
     )
     is_over = False
@@ -323,7 +323,7 @@ def on_server(
             tell(left.told())
 
 
-class LeftLines:
+class UnsentLines:
     """A file with the lines that the server did not take."""
 
     def __init__(self, path: Path, url: str) -> None:

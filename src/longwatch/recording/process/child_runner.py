@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import IO
 
 from longwatch.clock import Clock
-from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.calls import report_fault
 from longwatch.recording.process.child import Child, pump
 from longwatch.recording.process.output import MAX_LINE_BYTES, LineSplitter, OutputLine
 
@@ -35,7 +35,7 @@ class StopAction(Enum):
 
 
 @dataclass(slots=True)
-class Stopping:
+class StopPolicy:
     """Remembers which signals came. Time is told to it, in seconds that only grow."""
 
     grace_seconds: float = GRACE_SECONDS
@@ -106,7 +106,7 @@ class _Reported(Enum):
 class ChildRunner:
     """Attends one process."""
 
-    def __init__(self, stopping: Stopping, *, tell: Callable[[str], None], clock: Clock) -> None:
+    def __init__(self, stopping: StopPolicy, *, tell: Callable[[str], None], clock: Clock) -> None:
         self.stopping = stopping
         self._tell = tell
         self._clock = clock
@@ -204,7 +204,7 @@ class ChildRunner:
                     for line in splitter.feed(chunk):
                         reading.take(line)
                 except Exception as error:  # noqa: BLE001 - the process goes on, whatever recording does
-                    tell_of_fault(error)
+                    report_fault(error)
 
             try:
                 pump(
@@ -219,7 +219,7 @@ class ChildRunner:
                 for line in splitter.flush():
                     reading.take(line)
             except Exception as error:  # noqa: BLE001
-                tell_of_fault(error)
+                report_fault(error)
             finally:
                 self._inbox.put(done)
 

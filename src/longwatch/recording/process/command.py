@@ -32,7 +32,7 @@ def command_name(command: Sequence[str]) -> str:
     return program
 
 
-def redacted_command(command: Sequence[str], secrets: SecretNames) -> list[str]:
+def redact_command(command: Sequence[str], secrets: SecretNames) -> list[str]:
     """The command without values that are secrets by their option's name or by their shape."""
     shown: list[str] = []
     follows_secret_option = False

@@ -4,7 +4,7 @@ A line waits a short while to see whether the journal shows the same event. Two 
 are of one type, moment, call, and agent or node; a second one of that description needs a second line and a
 second event in the journal to be matched, so that equal tokens of one millisecond are all kept.
 
-Events that the process prints wait a moment in `Merging`; a thread looks into the journal when the first of
+Events that the process prints wait a moment in `Deduplicator`; a thread looks into the journal when the first of
 them is due, and records those that the journal does not show. The same looks tell whether the process wrote
 its own terminal event.
 """
@@ -21,7 +21,7 @@ from longwatch.errors import LongwatchError, WorthAnotherTry
 from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor, Event, text_of
 from longwatch.model.run import ENDS, Ending
-from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.calls import report_fault
 from longwatch.recording.process.output import ForeignEvent, OwnEvent
 from longwatch.recording.recorder import Recorder
 
@@ -47,7 +47,7 @@ class _Held:
     shown: bool = False  # the journal has it
 
 
-class Merging:
+class Deduplicator:
     """Decides which lines to record, told of lines and of the journal's events as they come."""
 
     def __init__(self, *, hold_seconds: float = HOLD_SECONDS, max_held: int = MAX_HELD) -> None:
@@ -125,7 +125,7 @@ MAX_RUNS = 100  # whose events are looked up; a process that tells of more has t
 OWN_EVENTS_UNSTORED = 1_000  # then the process has to wait: this queue has no other bound
 
 
-class Channels:
+class DeduplicatingRecorder:
     """Records the events of a watched process, each once, whichever way it tells of them."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Channels:
         self._since_ms = since_ms  # terminal events of an earlier run under the same id do not count
         self._tell = tell
         self._clock = clock
-        self._merging = Merging(hold_seconds=hold_seconds)
+        self._merging = Deduplicator(hold_seconds=hold_seconds)
         self._changed = threading.Condition()
         self._finishing = False
         self._ending: Ending | None = None
@@ -228,7 +228,7 @@ class Channels:
                 self._record(released)
             self._last_look()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not lose the lines that wait
-            tell_of_fault(error)
+            report_fault(error)
             self._readable = False
         finally:
             self._record_rest()

@@ -67,7 +67,7 @@ def terminal_event(
     return "workflow_error", {**said, "status": "failed", "error_message": told}
 
 
-def failed_start(command: str, error: OSError) -> tuple[int, str]:
+def describe_start_failure(command: str, error: OSError) -> tuple[int, str]:
     """The exit code and the one line for a command that could not be started."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return NOT_FOUND, f"{command!r} was not found. Check its spelling, or give its path."

@@ -1,6 +1,6 @@
 """Runs a command and records what it does: its events, its output, and how it ended.
 
-`ChildRunner` sees to the process; `Channels` has a thread that looks into the journal.
+`ChildRunner` sees to the process; `DeduplicatingRecorder` has a thread that looks into the journal.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from longwatch.recording.process.child_runner import (
     GRACE_SECONDS,
     ChildRunner,
     Reading,
-    Stopping,
+    StopPolicy,
 )
-from longwatch.recording.process.command import redacted_command
-from longwatch.recording.process.deduplication import HOLD_SECONDS, Channels
-from longwatch.recording.process.exit_status import Exit, failed_start, terminal_event
+from longwatch.recording.process.command import redact_command
+from longwatch.recording.process.deduplication import HOLD_SECONDS, DeduplicatingRecorder
+from longwatch.recording.process.exit_status import Exit, describe_start_failure, terminal_event
 from longwatch.recording.process.output import Output, OutputLine, ParseError, parse
 from longwatch.recording.recorder import Recorder
 
@@ -87,7 +87,7 @@ class Supervisor:
         self._sinks = sinks
         self._hold_seconds = hold_seconds
         self._clock: Clock = recorder.clock
-        self._stopping = Stopping(task.grace_seconds, task.shares_group)
+        self._stopping = StopPolicy(task.grace_seconds, task.shares_group)
         self._attendance = ChildRunner(self._stopping, tell=tell, clock=self._clock)
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
 
@@ -108,7 +108,7 @@ class Supervisor:
             command = process_of(child.pid, role=COMMAND).fields
             named = {"process": command, "attempt": task.attempt}
             self._record(JOINED, {}, named, occurred_at=started_at)
-            channels = Channels(
+            channels = DeduplicatingRecorder(
                 self._recorder,
                 self._open_journal,
                 run_id=task.run_id,
@@ -138,7 +138,7 @@ class Supervisor:
         return CommandResult(exit_.shell_code, status, exit_.words, run_duration_ms(started_at, ended_at))
 
     def _not_started(self, error: OSError, started_at: int) -> CommandResult:
-        code, words = failed_start(self._task.command[0], error)
+        code, words = describe_start_failure(self._task.command[0], error)
         self._record_start(started_at)
         said = {"status": "failed", "error_message": words, "exit_code": code, "written_for": True}
         self._record("workflow_error", said, {"attempt": self._task.attempt})
@@ -149,7 +149,7 @@ class Supervisor:
         said: dict[str, object] = {
             "kind": task.kind,
             "name": task.name,
-            "command": redacted_command(task.command, self._recorder.secrets),
+            "command": redact_command(task.command, self._recorder.secrets),
         }
         with suppress(OSError):  # the directory may have been removed; the command runs all the same
             said["cwd"] = str(Path.cwd())
@@ -169,7 +169,7 @@ class Supervisor:
         run_id, trace_id = self._task.run_id, self._task.trace_id
         self._recorder.record(run_id, type, said, trace_id=trace_id, occurred_at=occurred_at, fixed=fixed)
 
-    def _take_stdout(self, channels: Channels, line: OutputLine) -> None:
+    def _take_stdout(self, channels: DeduplicatingRecorder, line: OutputLine) -> None:
         said = parse(line)
         if isinstance(said, Output):
             self._record_output("stdout", said.text)

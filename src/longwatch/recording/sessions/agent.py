@@ -182,7 +182,7 @@ def entered(opened: OpenRecorder, args: tuple[Any, ...]) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def entered_async(opened: OpenRecorder, args: tuple[Any, ...]) -> AsyncIterator[None]:
+async def enter_session_async(opened: OpenRecorder, args: tuple[Any, ...]) -> AsyncIterator[None]:
     """The same in an event loop, which no write holds up."""
     chain_sigterm()
     session = await asyncio.to_thread(_opened, opened, args)
@@ -250,7 +250,7 @@ def working() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def working_async() -> AsyncIterator[None]:
+async def run_task_async() -> AsyncIterator[None]:
     """The same in an event loop."""
     session, task = _current.get(), asyncio.current_task()
     if session is None:
@@ -341,13 +341,13 @@ def _entrypoint(function: F, *, does_the_work: bool, opened: OpenRecorder) -> F:
         function,
         work,
         lambda args: entered(opened, args),
-        lambda args: entered_async(opened, args),
+        lambda args: enter_session_async(opened, args),
     )
 
 
 def background_task(function: F) -> F:
     """Journal a task of the current session: that it began and how it ended. Outside a session: untouched."""
-    return _wrapped(function, function, lambda _: working(), lambda _: working_async())
+    return _wrapped(function, function, lambda _: working(), lambda _: run_task_async())
 
 
 def start_background(function: Callable[..., object], *args: object, **kwargs: object) -> None:

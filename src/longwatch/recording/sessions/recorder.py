@@ -20,7 +20,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.codec import to_line
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event, new_event_id
-from longwatch.recording.capture import FULL, captured_fields, error_text
+from longwatch.recording.capture import FULL, capture_fields, error_text
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import redact_text
 from longwatch.recording.secret_names import SecretNames
@@ -56,10 +56,10 @@ class TaskState(StrEnum):
 
 def task_status(phase: str, state: TaskState) -> str:
     """The status of one phase, as `TASK_indexing_STARTED`."""
-    return checked_status(f"TASK_{phase}_{TaskState(state)}")
+    return validate_status(f"TASK_{phase}_{TaskState(state)}")
 
 
-def checked_status(status: str) -> str:
+def validate_status(status: str) -> str:
     """The status, if it is one. Raises `InvalidEvent` before anything is written."""
     if status in SessionStatus.__members__ or _TASK.fullmatch(status):
         return str(status)
@@ -69,7 +69,7 @@ def checked_status(status: str) -> str:
     )
 
 
-def tells_of_failure(status: str) -> bool:
+def is_failure_status(status: str) -> bool:
     """Whether the record of this status carries an ErrorMessage."""
     return status.endswith("_FAILED") or status == SessionStatus.SESSION_UNCONFIRMED
 
@@ -119,7 +119,7 @@ class SessionRecorder:
         **payload: object,
     ) -> Event:
         """Store one status. Raises `InvalidEvent` for an unknown one, and what the journal raises."""
-        event = self._event(checked_status(status), error, payload)
+        event = self._event(validate_status(status), error, payload)
         self._append(event, retries)
         return event
 
@@ -133,7 +133,7 @@ class SessionRecorder:
     ) -> bool:
         """Store one status and never raise: a status that cannot be stored is logged as a whole event."""
         try:
-            event = self._event(checked_status(status), error, payload)
+            event = self._event(validate_status(status), error, payload)
         except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
             log.warning("longwatch: %r of session %r is not journaled: %s", status, self.session_id, problem)
             return False
@@ -160,9 +160,9 @@ class SessionRecorder:
         given = dict(payload)
         if error is not None:
             given["error_message"] = error if isinstance(error, str) else failure_text(error)
-        elif tells_of_failure(status) and not given.get("error_message"):
+        elif is_failure_status(status) and not given.get("error_message"):
             given["error_message"] = "no message"
-        copy, weight = captured_fields(given, FULL, self._secrets)
+        copy, weight = capture_fields(given, FULL, self._secrets)
         fixed = {} if self.execution is None else {"execution": self.execution}
         fields, text = clean_payload(copy, self._max_payload_bytes, weight, fixed)
         at = self._next_ms()

@@ -10,7 +10,7 @@ from longwatch.errors import InvalidCursor
 from longwatch.server.cache.rendered_responses import TURN, ToldTurn
 from longwatch.server.cache.run_cache import CachedRun
 from longwatch.server.responses import STALE
-from longwatch.turns.ids import checked_turn_id, conversation_run
+from longwatch.turns.ids import conversation_run, validate_turn_id
 from longwatch.turns.turn import has_position
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def look_at_turn(
     With the position of a write, everything that was stored with it is there.
     """
     conversation_run(project_id, session_id)  # names that can be none are refused before anything is read
-    watched = await context.board.look(TURN, checked_turn_id(turn_id))
+    watched = await context.board.look(TURN, validate_turn_id(turn_id))
     if not watched.state.belongs_to(project_id, session_id):
         context.board.drop_empty(TURN, turn_id)
         await context.call(context.conversations.turn, project_id, session_id, turn_id)

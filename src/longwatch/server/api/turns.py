@@ -242,7 +242,7 @@ async def end_turn(
     """Say how the command of a turn ended. One that has ended stays as it is; an outcome corrects its run."""
     if ending.status == "died":
         state = await context.call(
-            context.conversations.end_dead, project_id, session_id, turn_id, ending.error or DIED
+            context.conversations.report_death, project_id, session_id, turn_id, ending.error or DIED
         )
         return await _changed(context, state)
     said = ending.model_dump(exclude_defaults=True, exclude={"status", "error"})

@@ -84,7 +84,7 @@ def denial_reason(tools: Iterable[str]) -> str:
     return f"the agent was denied permission: {', '.join(list(dict.fromkeys(tools))[:MOST_NAMED])}"
 
 
-def despite_denials(report: AgentReport | None, denied: Iterable[str]) -> AgentReport | None:
+def apply_denials(report: AgentReport | None, denied: Iterable[str]) -> AgentReport | None:
     """The report beside the tools that were denied during the turn: a success with denials is `DENIED`."""
     names = sorted(denied)
     if report is None or not names or report.reported.severity >= Reported.DENIED.severity:

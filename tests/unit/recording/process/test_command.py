@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.recording.process.command import command_name, redacted_command
+from longwatch.recording.process.command import command_name, redact_command
 from longwatch.recording.secret_names import SecretNames
 
 
@@ -43,4 +43,4 @@ def test_a_run_is_named_after_what_it_runs(command: list[str], name: str) -> Non
     ],
 )
 def test_secrets_in_arguments_are_not_shown(command: list[str], shown: list[str]) -> None:
-    assert redacted_command(command, SecretNames()) == shown
+    assert redact_command(command, SecretNames()) == shown

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.model.event import Event
-from longwatch.recording.process.deduplication import Merging, identity
+from longwatch.recording.process.deduplication import Deduplicator, identity
 from longwatch.recording.process.output import ForeignEvent
 
 AT = 1_794_736_800_000
@@ -25,7 +25,7 @@ def stored(type: str = "note", at: int = AT, **fields: object) -> Event:
 
 
 def test_a_line_that_the_journal_does_not_show_is_recorded_after_its_wait() -> None:
-    merging = Merging(hold_seconds=1.0)
+    merging = Deduplicator(hold_seconds=1.0)
     merging.said(line(), now=10.0)
 
     early, due, late = merging.released(10.9), merging.next_due, merging.released(11.0)
@@ -35,7 +35,7 @@ def test_a_line_that_the_journal_does_not_show_is_recorded_after_its_wait() -> N
 
 
 def test_a_line_that_the_journal_shows_while_it_waits_is_dropped() -> None:
-    merging = Merging()
+    merging = Deduplicator()
     merging.said(line(), now=0.0)
 
     merging.shown(stored())
@@ -44,7 +44,7 @@ def test_a_line_that_the_journal_shows_while_it_waits_is_dropped() -> None:
 
 
 def test_a_line_that_the_journal_showed_before_is_dropped() -> None:
-    merging = Merging()
+    merging = Deduplicator()
     merging.shown(stored())
 
     merging.said(line(), now=0.0)
@@ -54,7 +54,7 @@ def test_a_line_that_the_journal_showed_before_is_dropped() -> None:
 
 
 def test_two_equal_lines_need_two_events_in_the_journal() -> None:
-    merging = Merging()
+    merging = Deduplicator()
     merging.said(line(data="a"), now=0.0)
     merging.said(line(data="a"), now=0.0)
 
@@ -64,7 +64,7 @@ def test_two_equal_lines_need_two_events_in_the_journal() -> None:
 
 
 def test_an_event_that_comes_too_late_does_not_swallow_the_next_line() -> None:
-    merging = Merging(hold_seconds=1.0)
+    merging = Deduplicator(hold_seconds=1.0)
     merging.said(line(), now=0.0)
     recorded = merging.released(1.0)
     merging.shown(stored())  # too late: it is there twice now, and there is nothing to be done
@@ -76,7 +76,7 @@ def test_an_event_that_comes_too_late_does_not_swallow_the_next_line() -> None:
 
 
 def test_lines_leave_in_the_order_they_came() -> None:
-    merging = Merging()
+    merging = Deduplicator()
     lines = [line(at=AT + 2), line(at=AT), line(at=AT + 1)]
     for each in lines:
         merging.said(each, now=0.0)
@@ -87,7 +87,7 @@ def test_lines_leave_in_the_order_they_came() -> None:
 
 
 def test_too_many_waiting_lines_are_due_at_once() -> None:
-    merging = Merging(max_held=2)
+    merging = Deduplicator(max_held=2)
     lines = [line(at=AT + index) for index in range(3)]
     for each in lines:
         merging.said(each, now=0.0)
@@ -98,7 +98,7 @@ def test_too_many_waiting_lines_are_due_at_once() -> None:
 
 
 def test_only_runs_with_waiting_lines_are_asked_for() -> None:
-    merging = Merging()
+    merging = Deduplicator()
     merging.said(line(), now=0.0)
     merging.said(ForeignEvent("wf-2", "note", AT, {}), now=0.0)
 
@@ -133,7 +133,7 @@ steps = st.lists(st.tuples(st.sampled_from(["said", "shown"]), st.integers(0, 3)
 
 @given(steps)
 def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(told: list[tuple[str, int]]) -> None:
-    merging = Merging()
+    merging = Deduplicator()
     for channel, offset in told:
         if channel == "said":
             merging.said(line(at=AT + offset), now=0.0)
@@ -151,7 +151,7 @@ def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(told: l
 def test_however_late_the_journal_answers_no_line_is_lost_or_recorded_twice(
     told: list[tuple[str, int]],
 ) -> None:
-    merging, recorded, now = Merging(hold_seconds=1.0, max_held=5), Counter[int](), 0.0
+    merging, recorded, now = Deduplicator(hold_seconds=1.0, max_held=5), Counter[int](), 0.0
     said, shown = Counter[int](), Counter[int]()
     for channel, offset in told:
         now += 0.4

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from longwatch.recording.process.exit_status import Exit, failed_start, signal_name, terminal_event
+from longwatch.recording.process.exit_status import Exit, describe_start_failure, signal_name, terminal_event
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_terminal_event_says_what_is_known(
     ],
 )
 def test_a_command_that_cannot_be_started_says_why(number: int, code: int, hint: str) -> None:
-    result = failed_start("./flow", OSError(number, os.strerror(number)))
+    result = describe_start_failure("./flow", OSError(number, os.strerror(number)))
 
     assert result[0] == code
     assert "'./flow'" in result[1]

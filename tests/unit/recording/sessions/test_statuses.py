@@ -6,19 +6,19 @@ import pytest
 
 from longwatch.errors import InvalidEvent
 from longwatch.recording.sessions import SessionStatus, TaskState, task_status
-from longwatch.recording.sessions.recorder import checked_status, tells_of_failure
+from longwatch.recording.sessions.recorder import is_failure_status, validate_status
 
 
 @pytest.mark.parametrize("status", list(SessionStatus))
 def test_every_status_of_the_document_is_taken(status: SessionStatus) -> None:
-    assert checked_status(status) == status.value
+    assert validate_status(status) == status.value
 
 
 @pytest.mark.parametrize(
     "status", ["TASK_indexing_STARTED", "TASK_a_COMPLETED", f"TASK_{'x' * 50}_FAILED", "TASK_step-1_b_FAILED"]
 )
 def test_a_phase_of_the_agent_s_own_is_taken(status: str) -> None:
-    assert checked_status(status) == status
+    assert validate_status(status) == status
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_phase_of_the_agent_s_own_is_taken(status: str) -> None:
 )
 def test_anything_else_is_refused_with_what_to_write(status: str) -> None:
     with pytest.raises(InvalidEvent, match="SESSION_INITIATED"):
-        checked_status(status)
+        validate_status(status)
 
 
 def test_a_phase_is_put_into_words() -> None:
@@ -50,7 +50,7 @@ def test_a_phase_with_other_characters_is_refused() -> None:
 
 
 def test_failures_are_those_that_carry_a_message() -> None:
-    failures = {status for status in SessionStatus if tells_of_failure(status)}
+    failures = {status for status in SessionStatus if is_failure_status(status)}
 
     assert failures == {
         SessionStatus.AGENT_INVOCATION_FAILED,
