@@ -252,14 +252,14 @@ class TurnsContract(EndingContract):
     def test_blank_lines_and_lines_without_numbers_are_no_gap(
         self, session: Session, other: Conversations, first: int
     ) -> None:
-        turn, said = session.turn(), assistant(text("x"))
-        feeds = [["", said, "", "", said, ""], ["", ""], [said, "  "], [said]]
+        turn, fields = session.turn(), assistant(text("x"))
+        feeds = [["", fields, "", "", fields, ""], ["", ""], [fields, "  "], [fields]]
 
         for lines in feeds:
             fed = session.all.feed("p", "s", turn, lines, first_line=first)
             assert fed.missing == ()
             first += len(lines)
-        session.all.feed("p", "s", turn, [said])
+        session.all.feed("p", "s", turn, [fields])
         with pytest.raises(InvalidLine):
             other.feed("p", "s", turn, ["", "oops"], first_line=first + 1)
         fed = other.feed("p", "s", turn, [result()], first_line=first + 2)

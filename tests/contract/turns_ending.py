@@ -64,16 +64,16 @@ class EndingContract(RacingContract):
         first: str,
         second: str,
     ) -> None:
-        turn, told = session.turn(), list[str]()
+        turn, warnings = session.turn(), list[str]()
         meanwhile.before = END_CLAIMED
-        meanwhile.happens = lambda: told.append(ENDS[first](session.all, turn))
+        meanwhile.happens = lambda: warnings.append(ENDS[first](session.all, turn))
 
-        told.append(ENDS[second](slow, turn))
+        warnings.append(ENDS[second](slow, turn))
 
-        told.append(other.turn("p", "s", turn).wire_status)
+        warnings.append(other.turn("p", "s", turn).wire_status)
         # The failure that the slow writer reports is stored before its claim, and nobody passes over it.
         is_success = first in ("success", "end well") and second != "failure"
-        assert told == ["completed" if is_success else "failed"] * 3
+        assert warnings == ["completed" if is_success else "failed"] * 3
         assert endings(session.journal, turn) == [ending_id(turn)]
 
     @pytest.mark.parametrize("when", ["before it reads", "before it claims", "never"])
@@ -81,8 +81,8 @@ class EndingContract(RacingContract):
         self, session: Session, meanwhile: Meanwhile, clock: FakeClock, other: Conversations, when: str
     ) -> None:
         turn = session.turn()
-        said = {"status": "died", "written_for": True, "processes": [], "not_before": 1, "not_after": 2}
-        death = event(turn, clock.now_ms(), "workflow_error", payload=said)
+        fields = {"status": "died", "written_for": True, "processes": [], "not_before": 1, "not_after": 2}
+        death = event(turn, clock.now_ms(), "workflow_error", payload=fields)
         if when == "before it reads":
             session.all.end("p", "s", turn)
         elif when == "before it claims":
@@ -99,26 +99,26 @@ class EndingContract(RacingContract):
     ) -> None:
         feeder, user = (Conversations(open_again(), clock) for _ in range(2))
         for _ in range(ROUNDS):
-            turn, told, begin = session.turn(), list[str](), threading.Barrier(2)
+            turn, warnings, begin = session.turn(), list[str](), threading.Barrier(2)
 
             def end(
-                ends: Ends, writer: Conversations, turn: str, told: list[str], begin: threading.Barrier
+                ends: Ends, writer: Conversations, turn: str, warnings: list[str], begin: threading.Barrier
             ) -> None:
                 begin.wait()
                 try:
-                    told.append(ends(writer, turn))
+                    warnings.append(ends(writer, turn))
                 except TurnEnded as error:
-                    told.append(error.status)
+                    warnings.append(error.status)
 
             at_once(
                 [
-                    partial(end, ENDS["success"], feeder, turn, told, begin),
-                    partial(end, ENDS["interrupt"], user, turn, told, begin),
+                    partial(end, ENDS["success"], feeder, turn, warnings, begin),
+                    partial(end, ENDS["interrupt"], user, turn, warnings, begin),
                 ]
             )
 
-            told.append(session.all.turn("p", "s", turn).wire_status)
-            assert len(set(told)) == 1, told
+            warnings.append(session.all.turn("p", "s", turn).wire_status)
+            assert len(set(warnings)) == 1, warnings
             assert endings(session.journal, turn) == [ending_id(turn)]
 
     def test_a_writer_that_dies_after_its_claim_has_ended_the_turn(
@@ -308,7 +308,7 @@ class EndingContract(RacingContract):
         for batch in [lines] if batches == 1 else [[each] for each in lines]:
             session.all.feed("p", "s", turn, batch, defer_end=defer_end)
         if defer_end:
-            session.all.end("p", "s", turn, said={"exit_code": 0})
+            session.all.end("p", "s", turn, fields={"exit_code": 0})
 
         state = other.turn("p", "s", turn)
         assert state.status is Status.PARTIAL

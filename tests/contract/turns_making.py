@@ -18,16 +18,16 @@ class TickingClock(FakeClock):
         return super().now_ms()
 
 
-def line(**said: object) -> str:
-    return json.dumps(said)
+def line(**fields: object) -> str:
+    return json.dumps(fields)
 
 
 def assistant(*items: Mapping[str, object], **more: object) -> str:
     return line(type="assistant", message={"role": "assistant", "content": list(items)}, **more)
 
 
-def text(words: str) -> dict[str, object]:
-    return {"type": "text", "text": words}
+def text(description: str) -> dict[str, object]:
+    return {"type": "text", "text": description}
 
 
 def tool_use(id: str, name: str = "Bash", **given: object) -> dict[str, object]:
@@ -39,8 +39,8 @@ def tool_result(id: str, content: object, *, is_error: bool = False) -> str:
     return line(type="user", message={"role": "user", "content": [item]})
 
 
-def result(words: str = "done", *, is_error: bool = False) -> str:
-    return line(type="result", subtype="success", is_error=is_error, result=words, duration_ms=12)
+def result(description: str = "done", *, is_error: bool = False) -> str:
+    return line(type="result", subtype="success", is_error=is_error, result=description, duration_ms=12)
 
 
 class Session:

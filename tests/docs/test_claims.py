@@ -219,10 +219,10 @@ def test_flush_does_not_count_events_that_no_journal_takes() -> None:
 
 
 def test_numbers_and_versions_in_pages_are_those_of_the_code() -> None:
-    words = {5: "five", 16: "sixteen", 17: "seventeen", 18: "eighteen"}
+    description = {5: "five", 16: "sixteen", 17: "seventeen", 18: "eighteen"}
     simulation = page("explanation/simulation.md").text
-    assert f"So {words[len(simulation_bugs.FollowerBug)]} bugs can be planted" in simulation
-    assert f"For executions there are {words[len(execution_bugs.ExecutionBug)]} more" in simulation
+    assert f"So {description[len(simulation_bugs.FollowerBug)]} bugs can be planted" in simulation
+    assert f"For executions there are {description[len(execution_bugs.ExecutionBug)]} more" in simulation
 
     react = json.loads((ROOT / "web/react/package.json").read_text(encoding="utf-8"))
     assert f"longwatch-react-{react['version']}.tgz" in page("how-to/react.md").text

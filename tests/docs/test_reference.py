@@ -92,16 +92,16 @@ def test_settings_that_pages_name_exist() -> None:
 def test_commands_and_options_that_pages_show_exist() -> None:
     wrong = []
     for where, line in _command_lines():
-        words = line.split()
-        names = [word for word in words[1:] if not word.startswith("-")]
-        if len(words) > 1 and words[1].startswith("-"):
+        description = line.split()
+        names = [word for word in description[1:] if not word.startswith("-")]
+        if len(description) > 1 and description[1].startswith("-"):
             continue  # an option of the group itself
         if not names or not re.fullmatch(r"[a-z]+", names[0]):
             continue
         if names[0] not in COMMANDS:
             wrong.append(f"{where}: {line}")
             continue
-        unknown = _options_in(words[2:]) - _options_of(names[0])
+        unknown = _options_in(description[2:]) - _options_of(names[0])
         wrong += [f"{where}: {line} ({option})" for option in sorted(unknown)]
 
     assert wrong == []
@@ -121,10 +121,10 @@ def _command_lines() -> Iterator[tuple[str, str]]:
                 yield each.name, span
 
 
-def _options_in(words: list[str]) -> set[str]:
-    if "--" in words:
-        words = words[: words.index("--")]
-    return {word.partition("=")[0] for word in words if re.fullmatch(r"--?[a-z][a-z-]*(=.*)?", word)}
+def _options_in(description: list[str]) -> set[str]:
+    if "--" in description:
+        description = description[: description.index("--")]
+    return {word.partition("=")[0] for word in description if re.fullmatch(r"--?[a-z][a-z-]*(=.*)?", word)}
 
 
 def _options_of(name: str) -> set[str]:

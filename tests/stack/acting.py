@@ -44,7 +44,7 @@ class ActingAgent:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/invocations"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.handle = agent_entrypoint(opened=self._opened())(self._act)
+        self.handle = agent_entrypoint(open_recorder=self._opened())(self._act)
 
     def _opened(self) -> OpenRecorder:
         def recorder(payload: object, _: object) -> SessionRecorder | None:

@@ -160,14 +160,14 @@ def invoke(event: Mapping[str, Any], journal: Journal, agent: Callable[[], Agent
     """Invoke the agent once, and journal STARTED, then SUCCEEDED or FAILED."""
     session_id, execution = session_of(event), event.get("execution")
     recorder = SessionRecorder(journal, session_id, execution=execution)
-    recorder.tell(SessionStatus.AGENT_INVOCATION_STARTED)
+    recorder.try_record(SessionStatus.AGENT_INVOCATION_STARTED)
     try:
         answer = agent().invoke(session_id, request(event))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer to the state machine
-        recorder.tell(SessionStatus.AGENT_INVOCATION_FAILED, error=error)
+        recorder.try_record(SessionStatus.AGENT_INVOCATION_FAILED, error=error)
         said = failure_text(error)[:ERROR_CHARACTERS]
         return {"session_id": session_id, "status": "failed", "error": said}
-    recorder.tell(SessionStatus.AGENT_INVOCATION_SUCCEEDED)
+    recorder.try_record(SessionStatus.AGENT_INVOCATION_SUCCEEDED)
     return {"session_id": session_id, "status": "succeeded", "answer": answer}
 
 

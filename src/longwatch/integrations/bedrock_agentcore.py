@@ -52,8 +52,8 @@ class BedrockAgentCoreApp(_App):
         await super().__call__(scope, receive, send)
 
     def entrypoint(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        opened: OpenRecorder = recorder_of
-        journaled = agent_entrypoint(does_the_work=self._does_the_work, opened=opened)(func)
+        open_recorder: OpenRecorder = recorder_of
+        journaled = agent_entrypoint(does_the_work=self._does_the_work, open_recorder=open_recorder)(func)
         return super().entrypoint(journaled)
 
     def async_task(self, func: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,8 +62,8 @@ class BedrockAgentCoreApp(_App):
 
 def recorder_of(payload: object, context: object = None) -> SessionRecorder | None:
     """The session of a request: as its payload says, else as AgentCore's own header does."""
-    said = payload if isinstance(payload, Mapping) else {}
-    if said.get("session_id"):
-        return session_recorder(said)
+    request = payload if isinstance(payload, Mapping) else {}
+    if request.get("session_id"):
+        return session_recorder(request)
     session_id = getattr(context, "session_id", None) or BedrockAgentCoreContext.get_session_id()
-    return session_recorder({**said, "session_id": session_id} if session_id else said)
+    return session_recorder({**request, "session_id": session_id} if session_id else request)

@@ -106,30 +106,30 @@ def describe_span(kind: SpanKind, name: str, attributes: Attributes, *, ended: b
         }
     match kind:
         case SpanKind.TOOL:
-            said: dict[str, object] = {
+            payload: dict[str, object] = {
                 "operation": title_of(kind, name, attributes),
                 "tool_type": attributes.get(TOOL_TYPE),
                 "tool_call_id": attributes.get(TOOL_CALL_ID),
             }
         case SpanKind.MODEL:
-            said = {
+            payload = {
                 "operation": attributes.get(OPERATION_NAME),
                 "model": attributes.get(REQUEST_MODEL) or name_of(kind, name, attributes),
                 "provider": attributes.get(PROVIDER_NAME) or attributes.get(OLD_PROVIDER_NAME),
                 **response,
             }
         case SpanKind.AGENT:
-            said = {
+            payload = {
                 "agent_id": attributes.get(AGENT_ID),
                 "model": attributes.get(REQUEST_MODEL),
                 **response,
             }
         case SpanKind.WORKFLOW:
-            said = {"node_name": title_of(kind, name, attributes)}
+            payload = {"node_name": title_of(kind, name, attributes)}
         case _:
             return {"name": name, "attributes": dict(attributes)}
-    said["conversation_id"] = attributes.get(CONVERSATION_ID)
-    return {key: value for key, value in said.items() if value is not None}
+    payload["conversation_id"] = attributes.get(CONVERSATION_ID)
+    return {key: value for key, value in payload.items() if value is not None}
 
 
 def content_of(attributes: Attributes, events: SpanEvents = (), *, ended: bool) -> dict[str, object]:
@@ -138,13 +138,13 @@ def content_of(attributes: Attributes, events: SpanEvents = (), *, ended: bool) 
     They are attributes of the span, or, as in Strands, attributes of its events.
     """
     found = {"input": attributes.get(TOOL_ARGUMENTS), "output": attributes.get(TOOL_RESULT)}
-    for event, said in ((None, attributes), *events):
-        for key, value in _content_of_event(event, said).items():
+    for event, payload in ((None, attributes), *events):
+        for key, value in _content_of_event(event, payload).items():
             if found[key] is None:
                 found[key] = value
     if not ended:
         del found["output"]
-    return {key: _opened(value) for key, value in found.items() if value is not None}
+    return {key: _decode_json(value) for key, value in found.items() if value is not None}
 
 
 def _content_of_event(event: str | None, attributes: Attributes) -> dict[str, object]:
@@ -160,7 +160,7 @@ def _content_of_event(event: str | None, attributes: Attributes) -> dict[str, ob
 
 def _part(messages: object, type: str, field: str) -> object:
     """A field of the first part of this type, in messages as the conventions encode them."""
-    decoded = _opened(messages)
+    decoded = _decode_json(messages)
     for message in decoded if isinstance(decoded, list) else ():
         parts = message.get("parts") if isinstance(message, dict) else None
         for part in parts if isinstance(parts, list) else ():
@@ -177,7 +177,7 @@ def _usage(attributes: Attributes) -> dict[str, object]:
     }
 
 
-def _opened(value: object) -> object:
+def _decode_json(value: object) -> object:
     """JSON in a text as what it says: secrets in it are known by the names of their fields."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:

@@ -98,19 +98,19 @@ class OpenSpans:
             if run.root is not None:
                 self._runs[key[0]] = run
             run.open_spans += 1
-            span = _placed(run, outer, scope)
+            span = _open_span(run, outer, scope)
             self._spans[key] = span
             return span
 
     def leave(self, key: SpanKey) -> OpenSpan | None:
-        """A span ended; None if nobody knows it. Call `left` when its end has been recorded."""
+        """A span ended; None if nobody knows it. Call `release` when its end has been recorded."""
         with self._lock:
             return self._spans.pop(key, None)
 
-    def left(self, key: SpanKey, run: SpanRun) -> bool:
+    def release(self, key: SpanKey, run: SpanRun) -> bool:
         """The end of a span was recorded. Whether it was the last that was open of its run."""
         with self._lock:
-            return self._without(key, run)
+            return self._close_span(key, run)
 
     def forget_oldest(self) -> SpanRun | None:
         """Keep memory bounded. Returns a run that this leaves without any span, for somebody to end."""
@@ -118,7 +118,7 @@ class OpenSpans:
             if len(self._spans) <= self._max_open:
                 return None
             key, span = self._spans.popitem(last=False)
-            return span.run if self._without(key, span.run) else None
+            return span.run if self._close_span(key, span.run) else None
 
     def take_runs(self) -> list[SpanRun]:
         """Forget everything; returns the runs of traces that were still open."""
@@ -127,28 +127,28 @@ class OpenSpans:
             self._spans.clear()
             return runs
 
-    def begins(self, run: SpanRun) -> bool:
+    def claim_start(self, run: SpanRun) -> bool:
         """Whether the caller is to record the run's beginning: it is a trace, and nobody has."""
         with self._lock:
             first = run.root is not None and not run.begun
             run.begun = run.begun or first
             return first
 
-    def ends(self, run: SpanRun) -> bool:
+    def claim_end(self, run: SpanRun) -> bool:
         """Whether the caller is to record the run's end: it has begun, and nobody has."""
         with self._lock:
             first = run.begun and not run.ended
             run.ended = run.ended or first
             return first
 
-    def _without(self, key: SpanKey, run: SpanRun) -> bool:
+    def _close_span(self, key: SpanKey, run: SpanRun) -> bool:
         run.open_spans -= 1
         if run.open_spans == 0 and self._runs.get(key[0]) is run:
             del self._runs[key[0]]
         return run.open_spans == 0
 
 
-def _placed(run: SpanRun, outer: OpenSpan | None, scope: RecordingScope | None) -> OpenSpan:
+def _open_span(run: SpanRun, outer: OpenSpan | None, scope: RecordingScope | None) -> OpenSpan:
     """Where a span stands: in the span around it, or in a longwatch call that was made inside that one."""
     scope_call_id = scope.call_id if scope is not None else None
     if (
@@ -156,13 +156,13 @@ def _placed(run: SpanRun, outer: OpenSpan | None, scope: RecordingScope | None) 
         and outer.run.run_id == run.run_id
         and (scope is None or outer.scope_call_id == scope_call_id)
     ):
-        around, agent_name = outer.call_id, outer.agent_name
+        enclosing_runs, agent_name = outer.call_id, outer.agent_name
     else:
-        around, agent_name = scope_call_id, scope.agent_name if scope is not None else None
+        enclosing_runs, agent_name = scope_call_id, scope.agent_name if scope is not None else None
     return OpenSpan(
         run=run,
-        parent_call_id=around,
-        call_id=around,
+        parent_call_id=enclosing_runs,
+        call_id=enclosing_runs,
         agent_name=agent_name,
         scope_call_id=scope_call_id,
     )
@@ -216,7 +216,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         """End the runs of traces that are still open, and store everything."""
         try:
             for run in self._spans.take_runs():
-                self._give_up(run, "interrupted", "the tracer was shut down before the trace ended")
+                self._end_unfinished(run, "interrupted", "the tracer was shut down before the trace ended")
             if self._run_id is not None:
                 for recorder in self._recorders:
                     recorder.close_run(self._run_id)
@@ -230,7 +230,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         return all(flushed)
 
     def _start(self, span: Span) -> None:
-        recorder = self._used(self._given_recorder or get_recorder())
+        recorder = self._remember(self._given_recorder or get_recorder())
         if not recorder.settings.enabled:
             return
         kind = kind_of(span.name, _attributes(span))
@@ -244,7 +244,7 @@ class LongwatchSpanProcessor(SpanProcessor):
             self._begin(opened.run)
         forgotten = self._spans.forget_oldest()
         if forgotten is not None:
-            self._give_up(forgotten, "unknown", "its spans did not end while many others began")
+            self._end_unfinished(forgotten, "unknown", "its spans did not end while many others began")
 
     def _end(self, span: ReadableSpan) -> None:
         opened = self._spans.leave(_key(span))
@@ -264,26 +264,26 @@ class LongwatchSpanProcessor(SpanProcessor):
                 self._finish(run)
         finally:
             # Only now, with everything queued: whoever is last states the count of the run's events.
-            if self._spans.left(_key(span), run) and run.begun:
+            if self._spans.release(_key(span), run) and run.begun:
                 self._finish(run)
                 run.recorder.close_run(run.run_id)
 
-    def _used(self, recorder: Recorder) -> Recorder:
+    def _remember(self, recorder: Recorder) -> Recorder:
         if recorder not in self._recorders:
             self._recorders.append(recorder)
         return recorder
 
     def _run_for(
-        self, span: ReadableSpan, recorder: Recorder, scope: RecordingScope | None, known: SpanRun | None
+        self, span: ReadableSpan, recorder: Recorder, scope: RecordingScope | None, enclosing: SpanRun | None
     ) -> SpanRun:
         """The run that was asked for, or we are in, or the span around it is in, or else the trace itself."""
         if self._run_id is not None:
             return SpanRun(recorder=recorder, run_id=self._run_id)
-        if scope is None and known is not None:
-            return known
+        if scope is None and enclosing is not None:
+            return enclosing
         scope = scope or ambient_scope()
         if scope is not None:
-            return SpanRun(recorder=self._used(scope.recorder), run_id=scope.run_id)
+            return SpanRun(recorder=self._remember(scope.recorder), run_id=scope.run_id)
         attributes = _attributes(span)
         return SpanRun(
             recorder=recorder,
@@ -310,33 +310,33 @@ class LongwatchSpanProcessor(SpanProcessor):
         if kind is SpanKind.AGENT:  # some frameworks set its name after its start
             opened.agent_name = title_of(kind, span.name, _attributes(span))
         failure = failure_of(span)
-        said: dict[str, object] = {"status": "completed" if failure is None else "failed"}
+        payload: dict[str, object] = {"status": "completed" if failure is None else "failed"}
         if failure is not None:
-            said["error_message"] = failure
-        said["duration_ms"] = _duration_ms(span)
-        self._record(span, kind, opened, said, ended=True)
+            payload["error_message"] = failure
+        payload["duration_ms"] = _duration_ms(span)
+        self._record(span, kind, opened, payload, ended=True)
 
     def _record(
         self,
         span: ReadableSpan,
         kind: SpanKind,
         opened: OpenSpan,
-        said: dict[str, object],
+        payload: dict[str, object],
         *,
         ended: bool,
     ) -> None:
         recorder = opened.run.recorder
         attributes = _attributes(span)
-        said |= describe_span(kind, span.name, attributes, ended=ended)
+        payload |= describe_span(kind, span.name, attributes, ended=ended)
         limits = recorder.limits()
         if kind is SpanKind.TOOL and limits is not None:
             events = [(event.name, event.attributes or {}) for event in span.events]
             content = content_of(attributes, events, ended=ended)
-            said |= Capture(limits, recorder.secrets).fields(content)
+            payload |= Capture(limits, recorder.secrets).fields(content)
         recorder.record(
             opened.run.run_id,
             EVENT_TYPES[kind][ended],
-            said,
+            payload,
             agent_name=opened.agent_name,
             call_id=opened.call_id,
             parent_call_id=opened.parent_call_id,
@@ -345,40 +345,40 @@ class LongwatchSpanProcessor(SpanProcessor):
         )
 
     def _begin(self, run: SpanRun) -> None:
-        if self._spans.begins(run):
+        if self._spans.claim_start(run):
             named = run.recorder.membership.start(run.run_id, _attempt_of(run))
-            said: dict[str, object] = {"kind": "workflow", "name": run.name}
-            self._record_of_run(run, "workflow_start", said, named, at=run.started_at)
+            payload: dict[str, object] = {"kind": "workflow", "name": run.name}
+            self._record_of_run(run, "workflow_start", payload, named, at=run.started_at)
 
     def _finish(self, run: SpanRun) -> None:
         """Record how the trace's first span ended, as the end of the run."""
         end = run.root_end
         if end is None:
-            return self._give_up(run, "unknown", "its first span was forgotten before it ended")
-        if not self._spans.ends(run):
+            return self._end_unfinished(run, "unknown", "its first span was forgotten before it ended")
+        if not self._spans.claim_end(run):
             return None
         started_at = end.at if run.started_at is None else run.started_at
-        said: dict[str, object] = {
+        payload: dict[str, object] = {
             "status": "completed",
             "execution_time_ms": run_duration_ms(started_at, end.at),
         }
         if end.failure is not None:
-            said |= {"status": "failed", "error_message": end.failure}
+            payload |= {"status": "failed", "error_message": end.failure}
         type_ = "workflow_complete" if end.failure is None else "workflow_error"
-        return self._record_of_run(run, type_, said, at=end.at)
+        return self._record_of_run(run, type_, payload, at=end.at)
 
-    def _give_up(self, run: SpanRun, status: str, why: str) -> None:
+    def _end_unfinished(self, run: SpanRun, status: str, why: str) -> None:
         """Write the end of a run whose spans did not."""
-        if self._spans.ends(run):
-            said: dict[str, object] = {"status": status, "error_message": why, "written_for": True}
-            self._record_of_run(run, "workflow_error", said, at=None)
+        if self._spans.claim_end(run):
+            payload: dict[str, object] = {"status": status, "error_message": why, "written_for": True}
+            self._record_of_run(run, "workflow_error", payload, at=None)
             run.recorder.close_run(run.run_id)
 
     def _record_of_run(
         self,
         run: SpanRun,
         type: str,
-        said: dict[str, object],
+        payload: dict[str, object],
         fixed: dict[str, object] | None = None,
         *,
         at: int | None,
@@ -386,7 +386,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         assert run.root is not None
         fixed = fixed or {"attempt": _attempt_of(run)}
         trace_id = f"{run.root[0]:032x}"
-        run.recorder.record(run.run_id, type, said, trace_id=trace_id, occurred_at=at, fixed=fixed)
+        run.recorder.record(run.run_id, type, payload, trace_id=trace_id, occurred_at=at, fixed=fixed)
 
 
 def _attempt_of(run: SpanRun) -> str:
@@ -402,8 +402,8 @@ def failure_of(span: ReadableSpan) -> str | None:
     for event in reversed(span.events):
         if event.name == "exception":
             attributes: Attributes = event.attributes or {}
-            said = [attributes.get(f"exception.{part}") for part in ("type", "message")]
-            return ": ".join(str(part) for part in said if part) or "exception"
+            payload = [attributes.get(f"exception.{part}") for part in ("type", "message")]
+            return ": ".join(str(part) for part in payload if part) or "exception"
     if span.status.status_code is StatusCode.ERROR:
         return span.status.description or str(_attributes(span).get(ERROR_TYPE) or "failed")
     return None

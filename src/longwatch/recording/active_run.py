@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RUN_CLAIMED_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
 
-_taking = threading.Lock()
+_claiming = threading.Lock()
 
 
 class ActiveRun:
@@ -51,7 +51,7 @@ class ActiveRun:
         self.name = name
         self.kind = kind
         self.run_id = run_id or _run_id_from_environment() or new_run_id()
-        self.attempt = _checked_attempt(attempt) or attempt_from_environment(self.run_id) or new_attempt()
+        self.attempt = _validate_attempt(attempt) or attempt_from_environment(self.run_id) or new_attempt()
         self.trace_id = trace_id or _trace_id_here() or new_trace_id()
         self._recorder = recorder
         self._capture = validate_capture(capture)
@@ -102,11 +102,11 @@ class ActiveRun:
         self._outer = SCOPE.get()
         self._scope = RecordingScope(recorder, self.run_id, self.trace_id, recorder.limits(self._capture))
         self._pid = os.getpid()
-        recorder.interrupts.add(self._interrupted)
+        recorder.interrupts.add(self._on_interrupt)
         self._started_at = recorder.clock.now_ms()
         outer = self._outer.run_id if self._outer is not None else None
-        named = recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
-        self._note("workflow_start", self._beginning(outer), named, at=self._started_at)
+        fixed = recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
+        self._queue_event("workflow_start", self._start_payload(outer), fixed, at=self._started_at)
         return self._scope
 
     def __enter__(self) -> Self:
@@ -147,18 +147,18 @@ class ActiveRun:
     ) -> None:
         self.__exit__(kind, error, trace)
 
-    def _beginning(self, outer: str | None) -> dict[str, object]:
-        said: dict[str, object] = {**self._payload, "kind": self.kind}
+    def _start_payload(self, outer: str | None) -> dict[str, object]:
+        payload: dict[str, object] = {**self._payload, "kind": self.kind}
         if self.name:
-            said["name"] = self.name
+            payload["name"] = self.name
         parent = outer or os.environ.get(RUN_ID_VARIABLE)
         if parent and parent != self.run_id:
-            said["parent_run_id"] = parent
-        return said
+            payload["parent_run_id"] = parent
+        return payload
 
     def end(self, error: BaseException | None) -> None:
         """Record how the run ended, once, and that this process has no more to say of it."""
-        self.recorder.interrupts.discard(self._interrupted)
+        self.recorder.interrupts.discard(self._on_interrupt)
         if self._ended:
             return
         self._ended = True
@@ -170,40 +170,44 @@ class ActiveRun:
         from longwatch.model.event import run_duration_ms  # the recorder has loaded it
 
         ended_at = self.recorder.clock.now_ms()
-        said: dict[str, object] = {"execution_time_ms": run_duration_ms(self._started_at, ended_at)}
+        payload: dict[str, object] = {"execution_time_ms": run_duration_ms(self._started_at, ended_at)}
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             if self._result is not None:
-                said["result"] = self._result
+                payload["result"] = self._result
             failed = self._error
-            said |= {"status": "failed", "error_message": failed} if failed else {"status": "completed"}
+            payload |= {"status": "failed", "error_message": failed} if failed else {"status": "completed"}
         else:
-            stopped = isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_cancellation(error)
-            said |= {
-                "status": "interrupted" if stopped else "failed",
+            is_stopped = isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_cancellation(error)
+            payload |= {
+                "status": "interrupted" if is_stopped else "failed",
                 "error_message": error_text(error),
                 "error_code": type(error).__name__,
             }
-        type_ = "workflow_complete" if said["status"] == "completed" else "workflow_error"
-        self._note(type_, said, {"attempt": self.attempt}, at=ended_at)
+        type_ = "workflow_complete" if payload["status"] == "completed" else "workflow_error"
+        self._queue_event(type_, payload, {"attempt": self.attempt}, at=ended_at)
         self.recorder.close_run(self.run_id)
         if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
             self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
 
-    def _interrupted(self, reason: str) -> None:
+    def _on_interrupt(self, reason: str) -> None:
         """The process ends while the run is open: by a signal, or as every program does."""
         if self._ended or self._pid != os.getpid():
             return
         self._ended = True
         if membership.close_fork_pipe(self.run_id) and reason == lifecycle.PROCESS_EXITED:
             return  # a child that was forked inside the run still works on it: it has not ended
-        said: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
+        payload: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
         if reason == lifecycle.PROCESS_EXITED:
-            told = f"Process {self._pid} exited while the run was open. End the run before the program ends."
-            said = {"status": "failed", "error_message": told}
-        at, named = self.recorder.clock.now_ms(), {"attempt": self.attempt}
-        self._note("workflow_error", {**said, "error_code": reason}, named, at=at)
+            message = (
+                f"Process {self._pid} exited while the run was open. End the run before the program ends."
+            )
+            payload = {"status": "failed", "error_message": message}
+        at, fixed = self.recorder.clock.now_ms(), {"attempt": self.attempt}
+        self._queue_event("workflow_error", {**payload, "error_code": reason}, fixed, at=at)
 
-    def _note(self, type: str, payload: dict[str, object], fixed: Mapping[str, object], *, at: int) -> None:
+    def _queue_event(
+        self, type: str, payload: dict[str, object], fixed: Mapping[str, object], *, at: int
+    ) -> None:
         recorder = self.recorder
         copy, weight = capture_fields(payload, FULL, recorder.secrets, DECIDING_FIELDS)
         weight = combined_weight(weight, self.captured_weight)
@@ -250,7 +254,7 @@ def this_process() -> dict[str, object]:
     return process.this_process().fields
 
 
-def _checked_attempt(attempt: str | None) -> str | None:
+def _validate_attempt(attempt: str | None) -> str | None:
     if attempt is not None and not is_attempt(attempt):
         raise ValueError(f"attempt must be eight hex digits, such as {new_attempt()!r}, not {attempt!r}")
     return attempt
@@ -267,7 +271,7 @@ def _run_id_from_environment() -> str | None:
     run_id = os.environ.get(RUN_ID_VARIABLE)
     if not run_id or os.environ.get(RUN_CLAIMED_VARIABLE) == run_id:
         return None
-    with _taking:
+    with _claiming:
         if os.environ.get(RUN_CLAIMED_VARIABLE) == run_id:
             return None
         os.environ[RUN_CLAIMED_VARIABLE] = run_id  # processes that this one starts see it too

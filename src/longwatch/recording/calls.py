@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from longwatch.recording.capture import CAPTURES, SUMMARY, capture_fields, captured, error_text
+from longwatch.recording.capture import CAPTURES, SUMMARY, capture_fields, capture_value, error_text
 from longwatch.recording.scope import EventDraft, RecordingScope, new_call_id
 
 log = logging.getLogger("longwatch")
@@ -21,7 +21,7 @@ _faults = 0
 class CallPlan:
     """What is known of a decorated function before it is called."""
 
-    __slots__ = ("_names", "_rest", "_start_type", "_told", "capture", "end_type", "kind", "name")
+    __slots__ = ("_fixed_fields", "_names", "_rest", "_start_type", "capture", "end_type", "kind", "name")
 
     def __init__(
         self,
@@ -37,29 +37,29 @@ class CallPlan:
         self.capture = validate_capture(capture)
         self.end_type = "agent_end" if kind == "agent" else "tool_call"
         self._start_type = "agent_start" if kind == "agent" else "tool_call"
-        self._told = {key: value for key, value in extra.items() if value is not None}
+        self._fixed_fields = {key: value for key, value in extra.items() if value is not None}
         if kind == "tool":
-            self._told["operation"] = self.name
+            self._fixed_fields["operation"] = self.name
         self._names, self._rest = parameter_names(function)
 
     def begin(self, outer: RecordingScope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActiveCall:
         """Record the start. The call is returned even if that failed: recording never breaks the work."""
         call = ActiveCall(self, outer)
         try:
-            told = dict(self._told)
-            told["status"] = "started"
+            fields = dict(self._fixed_fields)
+            fields["status"] = "started"
             weight = 0
             if call.limits is not None:
                 named = self.arguments(args, kwargs)
-                told["input"], weight = capture_fields(named, call.limits, call.recorder.secrets)
-            call.note(self._start_type, told, weight)
+                fields["input"], weight = capture_fields(named, call.limits, call.recorder.secrets)
+            call.queue_event(self._start_type, fields, weight)
         except Exception as error:  # noqa: BLE001
             report_fault(error)
         return call
 
     def ending(self, status: str) -> dict[str, object]:
         """What an end event says whatever came out."""
-        return {**self._told, "status": status}
+        return {**self._fixed_fields, "status": status}
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name. Cheaper than binding a signature, and it need not be exact on bad calls."""
@@ -98,11 +98,11 @@ class ActiveCall(RecordingScope):
     def succeed(self, result: object) -> None:
         """Record that the call returned."""
         try:
-            told = self._plan.ending("completed")
+            fields = self._plan.ending("completed")
             weight = 0
             if result is not None and self.limits is not None:
-                told["output"], weight = captured(result, self.limits, self.recorder.secrets)
-            self._end(told, weight)
+                fields["output"], weight = capture_value(result, self.limits, self.recorder.secrets)
+            self._end(fields, weight)
         except Exception as error:  # noqa: BLE001
             report_fault(error)
 
@@ -111,21 +111,21 @@ class ActiveCall(RecordingScope):
         if isinstance(error, GeneratorExit):
             return self.succeed(None)
         try:
-            told = self._plan.ending("failed")
-            told["error_message"], weight = captured(error_text(error), SUMMARY, self.recorder.secrets)
-            self._end(told, weight)
+            fields = self._plan.ending("failed")
+            fields["error_message"], weight = capture_value(error_text(error), SUMMARY, self.recorder.secrets)
+            self._end(fields, weight)
         except Exception as fault:  # noqa: BLE001
             report_fault(fault)
         return None
 
-    def _end(self, told: dict[str, object], weight: int) -> None:
+    def _end(self, fields: dict[str, object], weight: int) -> None:
         elapsed = self.recorder.clock.monotonic() - self._started
         duration = round(elapsed * 1000, 3)
         # As capture does with other numbers: a journal may keep 2.0 as 2, and the digest must not change.
-        told["duration_ms"] = int(duration) if duration.is_integer() else duration
-        self.note(self._plan.end_type, told, weight)
+        fields["duration_ms"] = int(duration) if duration.is_integer() else duration
+        self.queue_event(self._plan.end_type, fields, weight)
 
-    def note(self, type: str, told: dict[str, object], weight: int) -> None:
+    def queue_event(self, type: str, fields: dict[str, object], weight: int) -> None:
         """Queue one of the call's two events."""
         recorder = self.recorder
         recorder.put(
@@ -133,7 +133,7 @@ class ActiveCall(RecordingScope):
                 self.run_id,
                 type,
                 recorder.clock.now_ms(),
-                told,
+                fields,
                 self.agent_name,
                 self.call_id,
                 self._outer_call_id,

@@ -95,7 +95,7 @@ def capture_fields(
     return kept, 0
 
 
-def captured(value: object, limits: CaptureLimits, secrets: SecretNames) -> tuple[object, int]:
+def capture_value(value: object, limits: CaptureLimits, secrets: SecretNames) -> tuple[object, int]:
     """A storable copy of one value, and about how many bytes it holds."""
     if is_plain(value):
         return value, 0
@@ -259,7 +259,7 @@ class Capture:
             return self._inside(value, lambda it: self._map(dump(it)))
         if hasattr(value, "__qualname__"):
             return self._text(f"<{_kind(value)} {value.__qualname__}>")
-        return self._text(shortened(redact_text(repr(value)), REPR_CHARACTERS))
+        return self._text(truncate_text(redact_text(repr(value)), REPR_CHARACTERS))
 
     def _inside(self, value: object, copy: Callable[[Any], object]) -> object:
         identity = id(value)
@@ -306,7 +306,7 @@ class Capture:
                 raise
             text = f"<{_kind(key)}>"
         return self._text(
-            text if len(text) <= NAME_CHARACTERS else shortened(redact_text(text), NAME_CHARACTERS)
+            text if len(text) <= NAME_CHARACTERS else truncate_text(redact_text(text), NAME_CHARACTERS)
         )
 
     def _list(self, value: Sequence[object]) -> list[object]:
@@ -394,7 +394,7 @@ def encodable(text: str) -> str:
     return text
 
 
-def shortened(text: str, characters: int) -> str:
+def truncate_text(text: str, characters: int) -> str:
     """The beginning of a text, and how long it was."""
     if len(text) <= characters:
         return text

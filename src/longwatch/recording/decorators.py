@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from longwatch.recording.active_run import ActiveRun, prepare_process
 from longwatch.recording.calls import CallPlan, report_fault
-from longwatch.recording.capture import capture_fields, captured
+from longwatch.recording.capture import capture_fields, capture_value
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, RecordingScope, trace_id_of
 
 if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
@@ -57,7 +57,7 @@ def tool(
     capture: str | None = None,
 ) -> Any:
     """Record each call of a tool: `started` before, `completed` or `failed` with its duration after."""
-    return _decorated(function, kind="tool", name=name, capture=capture, extra={"system": system})
+    return _decorate(function, kind="tool", name=name, capture=capture, extra={"system": system})
 
 
 @overload
@@ -75,7 +75,7 @@ def agent(
     capture: str | None = None,
 ) -> Any:
     """Record each call of an agent; the tools and agents it calls are recorded as its own."""
-    return _decorated(function, kind="agent", name=name, capture=capture, extra={"role": role})
+    return _decorate(function, kind="agent", name=name, capture=capture, extra={"role": role})
 
 
 @overload
@@ -96,7 +96,7 @@ def workflow(
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         plan = CallPlan(_callable(function), kind="workflow", name=name, capture=capture, extra={})
-        return wrapped(function, functools.partial(_begin_workflow, plan, kind, capture))
+        return wrap_function(function, functools.partial(_begin_workflow, plan, kind, capture))
 
     return decorate if function is None else decorate(function)
 
@@ -154,7 +154,7 @@ def _scope_of(recorder: Recorder, run_id: str) -> RecordingScope | None:
     return RecordingScope(recorder, run_id, trace_id, recorder.limits())
 
 
-def _decorated(
+def _decorate(
     function: Callable[..., Any] | None,
     *,
     kind: str,
@@ -173,7 +173,7 @@ def _decorated(
                     return None
             return plan.begin(outer, args, kwargs)
 
-        return wrapped(function, begin)
+        return wrap_function(function, begin)
 
     return decorate if function is None else decorate(function)
 
@@ -200,8 +200,8 @@ class _WorkflowCall:
     def succeed(self, result: object) -> None:
         try:
             if result is not None and self.scope.limits is not None:
-                told, weight = captured(result, self.scope.limits, self.scope.recorder.secrets)
-                self._run.set_result(told)
+                payload, weight = capture_value(result, self.scope.limits, self.scope.recorder.secrets)
+                self._run.set_result(payload)
                 self._run.captured_weight = weight
             self._run.end(None)
         except Exception as error:  # noqa: BLE001
@@ -221,11 +221,11 @@ def _begin_workflow(
         recorder = _recorder()
         limits = recorder.limits(capture)
         arguments = plan.arguments(args, kwargs)
-        told: dict[str, object] = {}
+        payload: dict[str, object] = {}
         weight = 0
         if limits and arguments:
-            told["input"], weight = capture_fields(arguments, limits, recorder.secrets)
-        run = ActiveRun(plan.name, kind=kind, capture=capture, recorder=recorder, payload=told)
+            payload["input"], weight = capture_fields(arguments, limits, recorder.secrets)
+        run = ActiveRun(plan.name, kind=kind, capture=capture, recorder=recorder, payload=payload)
         run.captured_weight = weight
         scope = run.begin()
         return _WorkflowCall(plan, run, scope) if scope is not None else None
@@ -241,10 +241,10 @@ def _recorder() -> Recorder:
     return get_recorder()
 
 
-def wrapped(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def wrap_function(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     """The function with its start and end recorded, of the same kind as before."""
     if isinstance(function, staticmethod | classmethod):  # the decorators may stand in either order
-        return type(function)(wrapped(function.__func__, begin))
+        return type(function)(wrap_function(function.__func__, begin))
     if inspect.isasyncgenfunction(function):
         return _async_generator(function, begin)
     if inspect.iscoroutinefunction(function):

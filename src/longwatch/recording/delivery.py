@@ -55,7 +55,7 @@ class Delivery:
         *,
         clock: Clock,
         close_journal: bool = True,
-        tally: DeliveryCounts | None = None,
+        counts: DeliveryCounts | None = None,
     ) -> None:
         self._close_journal = close_journal  # False: the caller owns it
         self._url = url
@@ -73,8 +73,8 @@ class Delivery:
         self._unacknowledged: list[Event] = []
         self._is_abandoned = False
         self._counting = threading.RLock()  # a signal handler may abandon what its own thread delivers
-        self.known_ttl_seconds: int | None = None  # the journal's rule, once it was opened
-        self.tally = DeliveryCounts() if tally is None else tally
+        self.cached_ttl_seconds: int | None = None  # the journal's rule, once it was opened
+        self.counts = DeliveryCounts() if counts is None else counts
 
     @property
     def reachable_journal(self) -> Journal | None:
@@ -84,8 +84,8 @@ class Delivery:
     def default_ttl_seconds(self) -> int | None:
         """The journal's own rule for how long events live; None while it cannot be opened."""
         try:
-            self.known_ttl_seconds = self._opened().default_ttl_seconds
-            return self.known_ttl_seconds
+            self.cached_ttl_seconds = self._open_once().default_ttl_seconds
+            return self.cached_ttl_seconds
         except Exception:  # noqa: BLE001 - the delivery that follows fails the same way, and tells of it
             return None
 
@@ -93,7 +93,7 @@ class Delivery:
         """Take these events: the next `deliver` delivers them, or `abandon` returns them."""
         with self._counting:
             self._unacknowledged += events
-            self.tally.recorded += len(events)
+            self.counts.recorded += len(events)
 
     def deliver(self, events: Sequence[Event] = (), *, use_journal: bool = True) -> bool:
         """Store what was accepted in the journal or in the outbox. False: neither took it; try later."""
@@ -106,10 +106,10 @@ class Delivery:
             try:
                 refused = self._append(batch)
             except Exception as error:  # noqa: BLE001 - whatever a journal raises, the events must not be lost
-                self._failed(error)
+                self._on_failure(error)
             else:
                 self._acknowledge(batch, stored=len(batch) - refused, refused=refused)
-                self._answered()
+                self._on_success()
                 return True
         return self._put_in_outbox(batch)
 
@@ -135,36 +135,36 @@ class Delivery:
         try:
             outbox.put(self._url, [*events, *closing])
         except Exception as error:  # noqa: BLE001 - the caller reports it with the counts
-            self.tally.last_error = str(error) or repr(error)
+            self.counts.last_error = str(error) or repr(error)
             return False
         finally:
             outbox.close()
-        self.tally.recorded += len(closing)
-        self.tally.in_outbox += len(events) + len(closing)
-        self.tally.outbox_owners.update(map(_owner, [*events, *closing]))
+        self.counts.recorded += len(closing)
+        self.counts.in_outbox += len(events) + len(closing)
+        self.counts.outbox_owners.update(map(_owner, [*events, *closing]))
         return True
 
     def hold(self, events: Sequence[Event], closing: Sequence[Event]) -> None:
         """Deliver later what another delivery of this recorder could not `leave`."""
         with self._counting:
             self._unacknowledged[:0] = [*events, *closing]
-            self.tally.recorded += len(closing)
+            self.counts.recorded += len(closing)
 
     def give_up(self, uncounted: int, error: str) -> None:
         """Count as lost what was accepted and so many events that were not."""
         with self._counting:
-            self.tally.recorded += uncounted
-            self.tally.lost += uncounted + len(self._unacknowledged)
-            self.tally.last_error = error
+            self.counts.recorded += uncounted
+            self.counts.lost += uncounted + len(self._unacknowledged)
+            self.counts.last_error = error
             self._unacknowledged = []
 
     def count_refused(self, error: str) -> int:
         """Count something that cannot be an event at all; returns how many were refused so far."""
         with self._counting:
-            self.tally.recorded += 1
-            self.tally.refused += 1
-            self.tally.last_error = error
-            return self.tally.refused
+            self.counts.recorded += 1
+            self.counts.refused += 1
+            self.counts.last_error = error
+            return self.counts.refused
 
     def seconds_until_shipping(self) -> float | None:
         """When to call `ship`, if no event comes along before; None while nothing waits in the outbox."""
@@ -176,13 +176,13 @@ class Delivery:
             return
         try:
             shipped = self._outbox.exists() and self._ship_batch()
-            waits = shipped or (self._outbox.exists() and self._waits_elsewhere())
+            waits = shipped or (self._outbox.exists() and self._is_claimed_elsewhere())
         except Exception as error:  # noqa: BLE001 - the outbox keeps the events; their time will come
-            self._shipping_failed(error)
+            self._on_ship_failure(error)
             return
         self._ship_failures_in_a_row = 0
         if shipped:
-            self._answered()
+            self._on_success()
         elif waits:  # another process is shipping the rest; see to it that it does not stay half done
             self._ship_at = self._clock.monotonic() + CLAIM_MS / 1000
         else:
@@ -203,7 +203,7 @@ class Delivery:
             self._journal = None
             self._outbox.close()
 
-    def _opened(self) -> Journal:
+    def _open_once(self) -> Journal:
         if self._journal is None:
             self._journal = self._open()
             self._url = self._journal.url  # the whole path: who ships later may stand in another folder
@@ -216,7 +216,7 @@ class Delivery:
             if not self._outbox_failed:
                 log.error("longwatch: the outbox %s cannot be written either: %s", self._outbox.path, error)
             self._outbox_failed = True
-            self.tally.last_error = str(error)
+            self.counts.last_error = str(error)
             return False
         self._outbox_failed = False
         self._ship_at = self._clock.monotonic() if self._retry_at is None else self._retry_at
@@ -230,15 +230,15 @@ class Delivery:
             if self._is_abandoned:
                 return
             del self._unacknowledged[: len(batch)]
-            self.tally.stored += stored
-            self.tally.in_outbox += in_outbox
-            self.tally.refused += refused
+            self.counts.stored += stored
+            self.counts.in_outbox += in_outbox
+            self.counts.refused += refused
             if in_outbox:
-                self.tally.outbox_owners.update(map(_owner, batch))
+                self.counts.outbox_owners.update(map(_owner, batch))
 
     def _append(self, events: Sequence[Event]) -> int:
         """Append the events; returns how many of them the journal refused."""
-        journal = self._opened()
+        journal = self._open_once()
         refused: list[tuple[Event, str]] = []
         try:
             journal.append(events)
@@ -250,7 +250,7 @@ class Delivery:
                     refused.append((event, str(error)))
         self._announce(journal, events)
         for event, reason in refused:
-            self._keep_refused(event, reason)
+            self._store_refused(event, reason)
         return len(refused)
 
     def _announce(self, journal: Journal, events: Sequence[Event]) -> None:
@@ -261,8 +261,8 @@ class Delivery:
             late = [event for event in events if event.occurred_at < now - limit]
             journal.append(announcements(late, now))
 
-    def _keep_refused(self, event: Event, reason: str) -> None:
-        self.tally.last_error = reason
+    def _store_refused(self, event: Event, reason: str) -> None:
+        self.counts.last_error = reason
         if not self._has_refused:
             self._has_refused = True
             log.warning(
@@ -276,10 +276,10 @@ class Delivery:
         except Exception as error:  # noqa: BLE001
             log.error("longwatch: a refused %s event cannot be kept: %s", event.type, error)
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         self._failures_in_a_row += 1
-        self.tally.failures += 1
-        self.tally.last_error = str(error) or repr(error)
+        self.counts.failures += 1
+        self.counts.last_error = str(error) or repr(error)
         self._retry_at = self._clock.monotonic() + retry_seconds(self._failures_in_a_row)
         if self._ship_at is not None:
             self._ship_at = self._retry_at
@@ -288,17 +288,17 @@ class Delivery:
                 "longwatch: events cannot be shipped to %s and wait in %s: %s",
                 self._url,
                 self._outbox.path,
-                self.tally.last_error,
+                self.counts.last_error,
             )
 
-    def _answered(self) -> None:
+    def _on_success(self) -> None:
         if self._retry_at is not None:
             log.warning("longwatch: %s can be reached again", self._url)
             self._ship_at = self._clock.monotonic()
         self._retry_at, self._failures_in_a_row = None, 0
 
     def _ship_batch(self) -> bool:
-        journal = self._opened()
+        journal = self._open_once()
         shipped = False
         # Events that had to wait before the journal could even be opened wait under the address as given.
         for url in {self._url, self._given_url}:
@@ -312,25 +312,25 @@ class Delivery:
         with self._counting:
             if self._is_abandoned:
                 return
-            owners = self.tally.outbox_owners
+            owners = self.counts.outbox_owners
             stored, refused = (
                 sum(_owner(event) in owners for event in events)
                 for events in (report.accepted, report.rejected)
             )
-            self.tally.stored += stored
-            self.tally.refused += refused
-            self.tally.in_outbox -= stored + refused
+            self.counts.stored += stored
+            self.counts.refused += refused
+            self.counts.in_outbox -= stored + refused
 
-    def _waits_elsewhere(self) -> bool:
+    def _is_claimed_elsewhere(self) -> bool:
         return any(batch.url in (self._url, self._given_url) for batch in self._outbox.pending())
 
-    def _shipping_failed(self, error: Exception) -> None:
+    def _on_ship_failure(self, error: Exception) -> None:
         if self._retry_at is not None:  # the outage goes on
-            self._failed(error)
+            self._on_failure(error)
             return
         self._ship_failures_in_a_row += 1
         self._ship_at = self._clock.monotonic() + retry_seconds(self._ship_failures_in_a_row)
-        self.tally.last_error = str(error) or repr(error)
+        self.counts.last_error = str(error) or repr(error)
         if self._ship_failures_in_a_row == 1:
             log.warning("longwatch: what waits in %s cannot be shipped yet: %s", self._outbox.path, error)
 

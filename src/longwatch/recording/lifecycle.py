@@ -239,7 +239,7 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _before_fork() -> None:
-    membership.open_fork_pipes(_runs_around())
+    membership.open_fork_pipes(_enclosing_runs())
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     for recorder in list(_recorders):
         _follow_multiprocessing(recorder)
@@ -251,14 +251,14 @@ def _after_fork_in_parent() -> None:
         recorder.resume()
 
 
-def _runs_around() -> list[str]:
+def _enclosing_runs() -> list[str]:
     """The runs that this thread works on, innermost first."""
     scope = SCOPE.get()
-    return [] if scope is None else scope.recorder.membership.around(scope.run_id)
+    return [] if scope is None else scope.recorder.membership.enclosing_runs(scope.run_id)
 
 
 def _after_fork() -> None:
-    membership.inherit_fork_pipes(_runs_around())
+    membership.inherit_fork_pipes(_enclosing_runs())
     for recorder in list(_recorders):
         recorder.interrupts.clear()  # the parent's runs are the parent's to end
         _attempt(recorder.begin_again)  # and what it queued is its to store

@@ -70,7 +70,7 @@ class Membership:
             process = replace(process, role=role)
         return {"process": process.fields, "attempt": attempt}
 
-    def joined(self, run_id: str) -> dict[str, object] | None:
+    def join_fields(self, run_id: str) -> dict[str, object] | None:
         """What the `process_joined` of a new producer says; None if this process started the run."""
         started = self._runs.get(run_id)
         if started is not None and started.pid == self._pid:
@@ -79,7 +79,7 @@ class Membership:
         named: dict[str, object] = {"process": self.process.fields}
         return named if attempt is None else {**named, "attempt": attempt}
 
-    def around(self, run_id: str) -> list[str]:
+    def enclosing_runs(self, run_id: str) -> list[str]:
         """The run and those that it was started in, innermost first."""
         found: list[str] = []
         outer: str | None = run_id

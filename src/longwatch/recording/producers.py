@@ -20,7 +20,7 @@ from longwatch.recording.membership import JOINED
 from longwatch.recording.redaction import may_hold_secret, redact, redact_text
 from longwatch.recording.scope import EventDraft
 from longwatch.recording.secret_names import SecretNames
-from longwatch.recording.truncation import fitted, stored_size
+from longwatch.recording.truncation import fit_payload, stored_size
 
 log = logging.getLogger("longwatch")
 
@@ -47,35 +47,35 @@ class Producer:
         self._previous: str | None = None
         self._checked: set[tuple[str, str | None, str | None]] = set()
 
-    def event(self, note: EventDraft, *, ttl_seconds: int | None) -> Event:
+    def event(self, draft: EventDraft, *, ttl_seconds: int | None) -> Event:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
-        payload, text = clean_payload(note.payload, self._max_payload_bytes, note.weight, note.fixed)
+        payload, text = clean_payload(draft.payload, self._max_payload_bytes, draft.weight, draft.fixed)
         number = self._number + 1
-        at, last_slot = note.occurred_at, self._slot
+        at, last_slot = draft.occurred_at, self._slot
         slot = at if at > last_slot else next_slot(at, last_slot)
         values = (
-            note.run_id,
+            draft.run_id,
             numbered_event_id(slot, self.name, number),
-            note.type,
-            note.occurred_at,
-            note.agent_name,
+            draft.type,
+            draft.occurred_at,
+            draft.agent_name,
             payload,
-            note.call_id,
-            note.parent_call_id,
+            draft.call_id,
+            draft.parent_call_id,
             self.name,
             number,
             self._previous,
-            note.trace_id,
-            note.occurred_at // 1000 + ttl_seconds if ttl_seconds else None,
+            draft.trace_id,
+            draft.occurred_at // 1000 + ttl_seconds if ttl_seconds else None,
             text,
         )
         # Types and names repeat: what was checked once need not be checked for every event.
-        names = (note.type, note.agent_name, note.trace_id)
+        names = (draft.type, draft.agent_name, draft.trace_id)
         if (
             names in self._checked
-            and 0 <= note.occurred_at <= MAX_OCCURRED_AT
-            and (note.call_id is None or note.call_id.isascii())
-            and (note.parent_call_id is None or note.parent_call_id.isascii())
+            and 0 <= draft.occurred_at <= MAX_OCCURRED_AT
+            and (draft.call_id is None or draft.call_id.isascii())
+            and (draft.parent_call_id is None or draft.parent_call_id.isascii())
         ):
             event = stored_event(values)
         else:
@@ -86,10 +86,10 @@ class Producer:
         self._previous = digest(event)
         return event
 
-    def closing(self, occurred_at: int, *, ttl_seconds: int | None) -> Event:
+    def closing_event(self, occurred_at: int, *, ttl_seconds: int | None) -> Event:
         """The last event: it states how many there are, itself included."""
-        note = EventDraft(self.run_id, PRODUCER_CLOSED, occurred_at, {"count": self._number + 1})
-        return self.event(note, ttl_seconds=ttl_seconds)
+        draft = EventDraft(self.run_id, PRODUCER_CLOSED, occurred_at, {"count": self._number + 1})
+        return self.event(draft, ttl_seconds=ttl_seconds)
 
 
 class Producers:
@@ -99,10 +99,12 @@ class Producers:
         self,
         *,
         max_payload_bytes: int,
-        joined: Callable[[str], dict[str, object] | None] = lambda _: None,
+        join_fields: Callable[[str], dict[str, object] | None] = lambda _: None,
     ) -> None:
         self._max_payload_bytes = max_payload_bytes
-        self._joined = joined  # what a new producer of a run says of its process; None: the run knows it
+        self._join_fields = (
+            join_fields  # what a new producer of a run says of its process; None: the run knows it
+        )
         self._open: dict[str, Producer] = {}
         self._retired: list[Producer] = []
 
@@ -116,44 +118,46 @@ class Producers:
         producer = self._open.get(run_id)
         return producer.name if producer is not None else None
 
-    def add(self, note: EventDraft, events: list[Event], *, ttl_seconds: int | None) -> None:
+    def add(self, draft: EventDraft, events: list[Event], *, ttl_seconds: int | None) -> None:
         """Append the next event of the note's run; that of a new producer follows its `process_joined`."""
-        producer = self._open.get(note.run_id)
+        producer = self._open.get(draft.run_id)
         if producer is not None:
-            events.append(producer.event(note, ttl_seconds=ttl_seconds))
+            events.append(producer.event(draft, ttl_seconds=ttl_seconds))
             return
-        producer = Producer(note.run_id, max_payload_bytes=self._max_payload_bytes)
-        notes = [note] if _names_process(note) else [*self._joining(note), note]
-        events += [producer.event(each, ttl_seconds=ttl_seconds) for each in notes]
+        producer = Producer(draft.run_id, max_payload_bytes=self._max_payload_bytes)
+        drafts = [draft] if _names_process(draft) else [*self._join_draft(draft), draft]
+        events += [producer.event(each, ttl_seconds=ttl_seconds) for each in drafts]
         if len(self._open) >= MAX_OPEN:
             self._retired.append(self._open.pop(next(iter(self._open))))
-        self._open[note.run_id] = producer
+        self._open[draft.run_id] = producer
 
-    def _joining(self, note: EventDraft) -> list[EventDraft]:
+    def _join_draft(self, draft: EventDraft) -> list[EventDraft]:
         """The event that names this process, at the time of the first one that it records."""
-        said = self._joined(note.run_id)
+        fields = self._join_fields(draft.run_id)
         return (
             []
-            if said is None
-            else [EventDraft(note.run_id, JOINED, note.occurred_at, {}, trace_id=note.trace_id, fixed=said)]
+            if fields is None
+            else [
+                EventDraft(draft.run_id, JOINED, draft.occurred_at, {}, trace_id=draft.trace_id, fixed=fields)
+            ]
         )
 
-    def closing(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
+    def close_run(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
         """The last event of the run's producer, if it has one."""
         producer = self._open.pop(run_id, None)
-        return [] if producer is None else [producer.closing(occurred_at, ttl_seconds=ttl_seconds)]
+        return [] if producer is None else [producer.closing_event(occurred_at, ttl_seconds=ttl_seconds)]
 
-    def retired(self, now_ms: Callable[[], int], *, ttl_seconds: int | None) -> list[Event]:
+    def close_retired(self, now_ms: Callable[[], int], *, ttl_seconds: int | None) -> list[Event]:
         """The last events of producers that had to make room for others."""
         if not self._retired:
             return []
-        retired, self._retired = self._retired, []
-        return [each.closing(now_ms(), ttl_seconds=ttl_seconds) for each in retired]
+        close_retired, self._retired = self._retired, []
+        return [each.closing_event(now_ms(), ttl_seconds=ttl_seconds) for each in close_retired]
 
-    def all_closing(self, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
+    def close_all(self, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
         """The last event of every producer."""
         producers, self._open = self._open, {}
-        return [each.closing(occurred_at, ttl_seconds=ttl_seconds) for each in producers.values()]
+        return [each.closing_event(occurred_at, ttl_seconds=ttl_seconds) for each in producers.values()]
 
 
 def next_slot(occurred_at: int, last_slot: int) -> int:
@@ -184,10 +188,12 @@ def clean_payload(
     The `fixed` fields are added as they are; the rest is cut to the room that they leave.
     """
     if fixed:
-        named, text = _encoded_fields(fixed)
-        room = max(LEAST_ROOM_BYTES, max_bytes - stored_size(named, text))
-        rest, _ = clean_payload({key: payload[key] for key in payload if key not in named}, room, weight)
-        whole = {**rest, **named}
+        fixed_fields, text = _encoded_fields(fixed)
+        room = max(LEAST_ROOM_BYTES, max_bytes - stored_size(fixed_fields, text))
+        rest, _ = clean_payload(
+            {key: payload[key] for key in payload if key not in fixed_fields}, room, weight
+        )
+        whole = {**rest, **fixed_fields}
         return whole, encode_payload(whole)
     try:
         text = encode_payload(payload)
@@ -197,8 +203,8 @@ def clean_payload(
         clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
         if clean != payload:
             payload, text = clean, encode_payload(clean)
-    kept, text = fitted(payload, text, max_bytes, weight)
-    return dict(kept) if kept is not payload else payload, text
+    fitted, text = fit_payload(payload, text, max_bytes, weight)
+    return dict(fitted) if fitted is not payload else payload, text
 
 
 def _encoded_fields(fields: Mapping[str, object]) -> tuple[dict[str, object], str]:
@@ -223,15 +229,15 @@ def encoded(event: Event) -> Event:
 def storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
     """A payload that no journal can hold, made of what they can; at worst the beginning of its text."""
     try:
-        named = {encodable(str(key)): item for key, item in payload.items()}
-        kept = Capture(FULL, SecretNames()).fields(named)
-        return kept, encode_payload(kept)
+        fixed_fields = {encodable(str(key)): item for key, item in payload.items()}
+        fitted = Capture(FULL, SecretNames()).fields(fixed_fields)
+        return fitted, encode_payload(fitted)
     except Exception as error:  # noqa: BLE001 - whatever it is, the event itself must not be lost
         log.warning("longwatch: a payload cannot be stored and is kept as text: %s", error_text(error))
         gist: dict[str, object] = {"unstorable": encodable(redact_text(repr(payload))[:GIST_CHARACTERS])}
         return gist, encode_payload(gist)
 
 
-def _names_process(note: EventDraft) -> bool:
+def _names_process(draft: EventDraft) -> bool:
     """Whether the event tells by itself whose it is. A start without a process has an owner elsewhere."""
-    return note.type in ATTEMPT_STARTS or note.type == JOINED
+    return draft.type in ATTEMPT_STARTS or draft.type == JOINED

@@ -23,11 +23,11 @@ class Flush:
     a writer that waits for that thread.
     """
 
-    __slots__ = ("_unpassed", "close", "durable")
+    __slots__ = ("_pending", "close", "durable")
 
     def __init__(self, *, close: bool = False) -> None:
-        self._unpassed = threading.Lock()
-        self._unpassed.acquire()
+        self._pending = threading.Lock()
+        self._pending.acquire()
         self.durable = False
         self.close = close
 
@@ -35,13 +35,13 @@ class Flush:
         """Wake the caller that waits, and say whether everything before is durable. Safe to call again."""
         self.durable = durable
         try:
-            self._unpassed.release()
+            self._pending.release()
         except RuntimeError:  # passed before, as when Ctrl-C ended the wait
             pass
 
     def wait(self, timeout_seconds: float) -> bool:
         """Whether everything before was made durable in time."""
-        return self._unpassed.acquire(timeout=max(0.0, timeout_seconds)) and self.durable
+        return self._pending.acquire(timeout=max(0.0, timeout_seconds)) and self.durable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CloseRun:
     occurred_at: int  # epoch milliseconds
 
 
-def empty(queue: SimpleQueue[None]) -> None:
+def drain_queue(queue: SimpleQueue[None]) -> None:
     """Take everything out."""
     try:
         while True:
@@ -66,7 +66,7 @@ log = logging.getLogger("longwatch")
 QUEUE_BYTES = 64 * 1024 * 1024  # of large payloads; small ones are bounded by their count
 LARGE_BYTES = 4_096
 WAIT_SECONDS = 0.25
-LOOK_AGAIN_SECONDS = 0.001
+RETRY_SECONDS = 0.001
 
 
 class Backpressure:
@@ -90,17 +90,17 @@ class Backpressure:
         while True:
             with self._lock:
                 if self._fits(weight):
-                    self._bytes_in += _counted(weight)
+                    self._bytes_in += _counted_bytes(weight)
                     self._gave_up = False
                     return True
                 if self._gave_up or self._clock.monotonic() >= deadline:
                     self._drop(run_id)
                     return False
-            self._clock.sleep(LOOK_AGAIN_SECONDS)
+            self._clock.sleep(RETRY_SECONDS)
 
     def leave(self, weight: int) -> None:
         """An event is out of the queue. For the writer alone."""
-        self._bytes_out += _counted(weight)
+        self._bytes_out += _counted_bytes(weight)
 
     def take_drops(self) -> dict[str, int]:
         """How many events each run has lost since the last call. For the writer alone."""
@@ -115,7 +115,7 @@ class Backpressure:
 
     def _fits(self, weight: int) -> bool:
         held = self._bytes_in - self._bytes_out
-        return self._waiting() < self._max_events and held + _counted(weight) <= QUEUE_BYTES
+        return self._waiting() < self._max_events and held + _counted_bytes(weight) <= QUEUE_BYTES
 
     def _drop(self, run_id: str) -> None:
         if not self.dropped_total:
@@ -133,5 +133,5 @@ def weight_of(event: Event) -> int:
     return len(event.encoded) if event.encoded is not None else 0
 
 
-def _counted(weight: int) -> int:
+def _counted_bytes(weight: int) -> int:
     return weight if weight > LARGE_BYTES else 0

@@ -78,28 +78,30 @@ class Recorder:
         self.membership.renew()
         self._lock = threading.RLock()  # a signal handler may flush while this thread holds it
         self._queue: SimpleQueue[QueuedItem] = SimpleQueue()
-        self._room = Backpressure(self._queue.qsize, max_events=self.settings.queue_events, clock=self.clock)
+        self._backpressure = Backpressure(
+            self._queue.qsize, max_events=self.settings.queue_events, clock=self.clock
+        )
         self._hurry: SimpleQueue[None] = SimpleQueue()  # a caller waits for a flush
         self._thread: threading.Thread | None = None
         self._paused: tuple[int, threading.Lock] | None = None  # by which thread, and the lock it holds
         self._marks_in = 0  # counted by callers
         self._writer = self._new_writer()
 
-    def _new_writer(self, tally: DeliveryCounts | None = None) -> Writer:
+    def _new_writer(self, counts: DeliveryCounts | None = None) -> Writer:
         from longwatch.recording.writer import Writer  # SQLite is loaded when something is recorded
 
-        delivery = self._new_delivery(tally)
+        delivery = self._new_delivery(counts)
         return Writer(
             self._queue,
             self._hurry,
-            self._room,
+            self._backpressure,
             delivery,
             membership=self.membership,
             settings=self.settings,
             clock=self.clock,
         )
 
-    def _new_delivery(self, tally: DeliveryCounts | None) -> Delivery:
+    def _new_delivery(self, counts: DeliveryCounts | None) -> Delivery:
         from longwatch.journal.factory import open_journal
         from longwatch.recording.delivery import Delivery
         from longwatch.recording.outbox import Outbox
@@ -108,8 +110,8 @@ class Recorder:
         outbox = Outbox(self.settings.outbox_path, clock=clock)
         if isinstance(target, str):
             opened = partial(open_journal, target, settings=self.settings, clock=clock)
-            return Delivery(target, opened, outbox, clock=clock, tally=tally)
-        return Delivery(target.url, lambda: target, outbox, clock=clock, close_journal=False, tally=tally)
+            return Delivery(target, opened, outbox, clock=clock, counts=counts)
+        return Delivery(target.url, lambda: target, outbox, clock=clock, close_journal=False, counts=counts)
 
     @property
     def journal_url(self) -> str:
@@ -147,12 +149,12 @@ class Recorder:
 
         return unredacted_fields(type)
 
-    def put(self, note: EventDraft) -> None:
+    def put(self, draft: EventDraft) -> None:
         """Queue what the observed code handed over."""
-        crowded = note.weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
-        if crowded and not self._room.enter(note.run_id, note.weight):
+        crowded = draft.weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
+        if crowded and not self._backpressure.enter(draft.run_id, draft.weight):
             return
-        self._queue.put(note)
+        self._queue.put(draft)
         if self._thread is None:
             self._start()
 
@@ -160,7 +162,7 @@ class Recorder:
         """Queue an event that already has its id and numbers, as one read from a child's output."""
         weight = weight_of(event)
         crowded = weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
-        if crowded and not self._room.enter(event.run_id, weight):
+        if crowded and not self._backpressure.enter(event.run_id, weight):
             return
         self._queue.put(event)
         if self._thread is None:
@@ -168,10 +170,10 @@ class Recorder:
 
     def join(self, run_id: str, trace_id: str | None) -> None:
         """Record that this process takes part in the run, and in those around it, before any other event."""
-        for each in self.membership.around(run_id):
-            said = self.membership.joined(each)
-            if said is not None:
-                self.put(EventDraft(each, JOINED, self.clock.now_ms(), {}, trace_id=trace_id, fixed=said))
+        for each in self.membership.enclosing_runs(run_id):
+            fields = self.membership.join_fields(each)
+            if fields is not None:
+                self.put(EventDraft(each, JOINED, self.clock.now_ms(), {}, trace_id=trace_id, fixed=fields))
 
     def close_run(self, run_id: str) -> None:
         """This process has nothing more to say of the run: its producer states its count."""
@@ -224,7 +226,7 @@ class Recorder:
         """Replace a writer that is not done in time. False: the outbox does not take what it leaves."""
         with self._lock:
             writer, self._thread = self._writer, None
-            self._writer = self._new_writer(writer.delivery.tally)
+            self._writer = self._new_writer(writer.delivery.counts)
         left = writer.hand_over(use_outbox=use_outbox)
         self._marks_in = 0
         if left.events:
@@ -273,16 +275,16 @@ class Recorder:
 
     def stats(self) -> RecorderStats:
         """What became of the events so far."""
-        tally = self._writer.delivery.tally
+        counts = self._writer.delivery.counts
         return RecorderStats(
-            recorded=tally.recorded + self._writer.unfinished(self._marks_in),
-            stored=tally.stored,
-            in_outbox=tally.in_outbox,
-            dropped=self._room.dropped_total,
-            refused=tally.refused,
-            lost=tally.lost,
-            failures=tally.failures,
-            last_error=tally.last_error,
+            recorded=counts.recorded + self._writer.unfinished(self._marks_in),
+            stored=counts.stored,
+            in_outbox=counts.in_outbox,
+            dropped=self._backpressure.dropped_total,
+            refused=counts.refused,
+            lost=counts.lost,
+            failures=counts.failures,
+            last_error=counts.last_error,
         )
 
     def _is_idle(self) -> bool:

@@ -231,7 +231,7 @@ def redact_text(text: str, names: SecretNames = _STANDARD_NAMES) -> str:
     shapes = (*PLAIN, *PREFIXED) if _has_token_run(text) else PLAIN
     for hint, pattern in shapes:
         if hint in text:
-            text = _compiled(pattern).sub(REDACTED, text)
+            text = _compile(pattern).sub(REDACTED, text)
     lower = text.lower()
     if _names_secret(lower):
         from longwatch.recording.secret_assignments import redact_assignments, redact_schemes
@@ -243,7 +243,7 @@ def redact_text(text: str, names: SecretNames = _STANDARD_NAMES) -> str:
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.DOTALL)
 
 
@@ -262,12 +262,12 @@ def redact(value: object) -> object:
 
 def _redact_list(values: Sequence[object]) -> list[object]:
     """A list may be a command line: what follows `--password` is the password."""
-    kept: list[object] = []
+    redacted: list[object] = []
     follows_secret = False
     for value in values:
         is_option = isinstance(value, str) and value.startswith("-")
-        kept.append(
+        redacted.append(
             REDACTED if follows_secret and isinstance(value, str) and not is_option else redact(value)
         )
         follows_secret = is_option and str(value).lstrip("-") in _STANDARD_NAMES
-    return kept
+    return redacted

@@ -154,7 +154,7 @@ def _assigned_name(match: re.Match[str]) -> str:
 
 def _is_query_name(match: re.Match[str]) -> bool:
     in_query = match.start() > 0 and match.string[match.start() - 1] in "?&"
-    return in_query and _folded(_assigned_name(match)) in _QUERY_NAMES
+    return in_query and _fold_name(_assigned_name(match)) in _QUERY_NAMES
 
 
 def _assigns_secret(name: re.Match[str], match: re.Match[str], names: SecretNames) -> bool:
@@ -238,5 +238,5 @@ def _holds_colon(value: str) -> bool:
         return False
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("-", "").replace("_", "").lower()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 REDACTED = "[redacted]"
-MAX_KNOWN_NAMES = 10_000  # names can come from data; do not keep them without end
+MAX_CACHED_NAMES = 10_000  # names can come from data; do not keep them without end
 NAME_CHARACTERS = 200  # of a name, from its end
 OPAQUE_CHARACTERS = 20  # of an unbroken run of letters and digits; the longest run in a UUID has 12
 
@@ -102,12 +102,12 @@ class SecretNames:
     """Decides by its name whether a field holds a secret. Decisions are cached: names repeat."""
 
     def __init__(self, further: tuple[str, ...] = ()) -> None:
-        self._further = frozenset(_folded(name) for name in further)
-        self._known: dict[str, bool] = {}
+        self._further = frozenset(_fold_name(name) for name in further)
+        self._decisions: dict[str, bool] = {}
 
     def __contains__(self, name: object) -> bool:
         try:
-            return self._known[name]  # type: ignore[index]
+            return self._decisions[name]  # type: ignore[index]
         except (KeyError, TypeError):
             return isinstance(name, str) and self._decide(name)
 
@@ -115,7 +115,7 @@ class SecretNames:
         """Whether the value under this name is a secret. No flag is one, nor is the absence of a value."""
         if name not in self or value is None or value is True or value is False:
             return False
-        folded = _folded(str(name))
+        folded = _fold_name(str(name))
         if folded in self._further:
             return True
         if isinstance(value, int | float) and _COUNT.match(str(name)):
@@ -123,9 +123,9 @@ class SecretNames:
         return _can_be_secret(folded, value)
 
     def _decide(self, name: str) -> bool:
-        secret = _folded(name) in self._further or is_secret_name(name)
-        if len(self._known) < MAX_KNOWN_NAMES:
-            self._known[name] = secret
+        secret = _fold_name(name) in self._further or is_secret_name(name)
+        if len(self._decisions) < MAX_CACHED_NAMES:
+            self._decisions[name] = secret
         return secret
 
 
@@ -170,5 +170,5 @@ def _is_opaque(value: object) -> bool:
     return run is not None and not run[0].isalpha() and not run[0].isdigit()
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").replace(" ", "").lower()

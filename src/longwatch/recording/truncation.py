@@ -24,7 +24,7 @@ from longwatch.recording.capture import (
     SHORTENED,
     CutWeight,
     bytes_marker,
-    shortened,
+    truncate_text,
     truncation_marker,
 )
 
@@ -47,7 +47,7 @@ _MORE = re.compile(r"\[(\d+) more\]")
 _REST = "…"  # the key under which a map says how many items are left out
 
 
-def fitted(
+def fit_payload(
     payload: Mapping[str, object], text: str, max_bytes: int, weight: int = 0
 ) -> tuple[Mapping[str, object], str]:
     """The payload and its text, cut so that both JSON and DynamoDB hold it in `max_bytes`.
@@ -82,7 +82,7 @@ def _closest(
     cutter = _Cutter()
     uncut = _uncut_fields(cutter, payload, max_bytes // UNCUT_SHARE)
     whole = {
-        shortened(str(key), NAME_CHARACTERS): item
+        truncate_text(str(key), NAME_CHARACTERS): item
         for key, item in payload.items()
         if key != TRUNCATED and key not in uncut
     }
@@ -170,12 +170,12 @@ class _Cutter:
             return stored_bytes(len(value))
         if isinstance(value, Decimal):
             return len(str(value)) + 14
-        known = self._costs.get(id(value))
-        if known is None:
-            known = self._costs[id(value)] = self._measured(value)
-        return known
+        cost = self._costs.get(id(value))
+        if cost is None:
+            cost = self._costs[id(value)] = self._measure(value)
+        return cost
 
-    def _measured(self, value: object) -> int:
+    def _measure(self, value: object) -> int:
         match value:
             case str():
                 return _text_cost(value)
@@ -208,34 +208,34 @@ class _Cutter:
         return value, cost
 
     def _cut_list(self, value: Sequence[object], budget: int) -> tuple[object, int]:
-        items, gone = list(value), 0
+        items, omitted_count = list(value), 0
         if items and isinstance(items[-1], str) and (marker := _MORE.fullmatch(items[-1])):
-            gone = int(marker[1])  # capture has left some out before
+            omitted_count = int(marker[1])  # capture has left some out before
             items.pop()
         entries = (_Entry("", item, self.cost(item), 1) for item in items)
-        kept, used = self._shared(entries, budget - 3 - _more_cost(len(value) + gone))
-        gone += len(items) - len(kept)
-        if not gone:
+        kept, used = self._share(entries, budget - 3 - _more_cost(len(value) + omitted_count))
+        omitted_count += len(items) - len(kept)
+        if not omitted_count:
             return kept, 3 + used
-        return [*kept, f"[{gone} more]"], 3 + used + _more_cost(gone)
+        return [*kept, f"[{omitted_count} more]"], 3 + used + _more_cost(omitted_count)
 
     def _cut_map(self, value: Mapping[str, object], budget: int) -> tuple[object, int]:
         rest = value.get(_REST)
         marker = _MORE.fullmatch(rest) if isinstance(rest, str) else None
-        gone = int(marker[1]) if marker else 0
+        omitted_count = int(marker[1]) if marker else 0
         items = {key: item for key, item in value.items() if not (marker and key == _REST)}
-        more = _more_cost(len(value) + gone) + _text_cost(_REST) + 1
-        values, used = self._shared(self._map_entries(items), budget - 3 - more)
+        more = _more_cost(len(value) + omitted_count) + _text_cost(_REST) + 1
+        values, used = self._share(self._map_entries(items), budget - 3 - more)
         kept = dict(zip(items, values, strict=False))
-        gone += len(items) - len(kept)
-        if not gone:
+        omitted_count += len(items) - len(kept)
+        if not omitted_count:
             return kept, 3 + used
-        return {**kept, _REST: f"[{gone} more]"}, 3 + used + more
+        return {**kept, _REST: f"[{omitted_count} more]"}, 3 + used + more
 
     def _map_entries(self, value: Mapping[str, object]) -> Iterator[_Entry]:
         return (_Entry(key, item, self.cost(item), _text_cost(key) + 2) for key, item in value.items())
 
-    def _shared(self, candidates: Iterator[_Entry], room: int) -> tuple[list[object], int]:
+    def _share(self, candidates: Iterator[_Entry], room: int) -> tuple[list[object], int]:
         """Share the room among the first entries, as many of them as it can hold."""
         entries: list[_Entry] = []
         least = 0
@@ -284,11 +284,11 @@ def _cut_text(text: str, budget: int) -> tuple[str, int]:
     found = SHORTENED.search(text, len(text) - LONGEST_MARKER)
     body, length = (text[: found.start()], int(found[1])) if found else (text, len(text))
     marker = truncation_marker(length)
-    count, cost = _fitting(body, budget - _text_cost(marker))
+    count, cost = _fit_text(body, budget - _text_cost(marker))
     return f"{body[:count]}{marker}", cost + _text_cost(marker)
 
 
-def _fitting(text: str, room: int) -> tuple[int, int]:
+def _fit_text(text: str, room: int) -> tuple[int, int]:
     """How many characters fit into so many bytes of JSON, and how many bytes they take."""
 
     def cost(count: int) -> int:
@@ -353,11 +353,11 @@ class OmittedBytes:
 
     def items(self, items: Iterable[object], count: int) -> None:
         """Leave out items of a list that keeps others; each has a comma."""
-        self._add(self._listed(items, count))
+        self._add(self._add_list(items, count))
 
     def entries(self, entries: Iterable[tuple[object, object]], count: int) -> None:
         """Leave out entries of a map that keeps others; each has a comma and a colon."""
-        self._add(self._mapped(entries, count))
+        self._add(self._add_map(entries, count))
 
     def value(self, value: object) -> None:
         """Leave out a whole value."""
@@ -383,10 +383,10 @@ class OmittedBytes:
             seen.add(id(value))
             if type(value) is dict:
                 self._brackets(len(value))
-                values += self._mapped(value.items(), len(value))
+                values += self._add_map(value.items(), len(value))
             elif type(value) is list or type(value) is tuple:
                 self._brackets(len(value))
-                values += self._listed(value, len(value))
+                values += self._add_list(value, len(value))
             else:
                 self._leaf(value)
 
@@ -394,17 +394,17 @@ class OmittedBytes:
         self.json += 2 - (count > 0)  # there is one comma less than items
         self.item += 3
 
-    def _listed(self, items: Iterable[T], count: int) -> list[T]:
+    def _add_list(self, items: Iterable[T], count: int) -> list[T]:
         self.json += count
         self.item += count
         values = list(islice(items, max(0, self._items_left)))
         self.is_exact = self.is_exact and len(values) == count
         return values
 
-    def _mapped(self, entries: Iterable[tuple[object, object]], count: int) -> list[object]:
+    def _add_map(self, entries: Iterable[tuple[object, object]], count: int) -> list[object]:
         self.json += count
         values: list[object] = []
-        for key, value in self._listed(entries, count):
+        for key, value in self._add_list(entries, count):
             if type(key) is str and key not in self._secrets and not key.startswith("$"):
                 self.json += 2
                 self.text(key)

@@ -27,7 +27,7 @@ from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
 from longwatch.recording.membership import Membership
 from longwatch.recording.producers import Producers, encoded
-from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, empty, weight_of
+from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, drain_queue, weight_of
 from longwatch.recording.scope import EventDraft
 from longwatch.settings import Settings, lifetime_seconds
 
@@ -60,13 +60,13 @@ class Leftover:
 
 
 class Writer:
-    """Stores what comes through one queue. At work in one thread at a time; `hand_over` is for another one."""
+    """Stores what comes through one queue. One thread at a time calls `work`; another may call `hand_over`."""
 
     def __init__(
         self,
         queue: SimpleQueue[QueuedItem],
         hurry: SimpleQueue[None],
-        room: Backpressure,
+        backpressure: Backpressure,
         delivery: Delivery,
         *,
         membership: Membership,
@@ -74,7 +74,9 @@ class Writer:
         clock: Clock,
     ) -> None:
         self.delivery = delivery
-        self.producers = Producers(max_payload_bytes=settings.max_payload_bytes, joined=membership.joined)
+        self.producers = Producers(
+            max_payload_bytes=settings.max_payload_bytes, join_fields=membership.join_fields
+        )
         self._heartbeat = Heartbeat(
             lambda: membership.process.id, seconds=settings.heartbeat_seconds, clock=clock
         )
@@ -83,7 +85,7 @@ class Writer:
         self.is_replaced = False
         self._queue = queue
         self._hurry = hurry
-        self._room = room
+        self._backpressure = backpressure
         self._settings = settings
         self._clock = clock
         self._is_busy = False
@@ -119,14 +121,14 @@ class Writer:
         has_lock = self._numbering.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         try:
             marks: list[Flush] = []
-            ttl = self._known_ttl_seconds()
+            ttl = self._cached_ttl_seconds()
             self._in_hand.extend(self._queued())
             while self._in_hand:
                 self._number_next(marks, ttl)
             self.delivery.accept(self._numbered)
             self._numbered = []
             left = self.delivery.abandon()
-            closing = self.producers.all_closing(self._clock.now_ms(), ttl_seconds=ttl)
+            closing = self.producers.close_all(self._clock.now_ms(), ttl_seconds=ttl)
         finally:
             if has_lock:
                 self._numbering.release()
@@ -165,7 +167,7 @@ class Writer:
 
     def _pass(self, marks: list[Flush], durable: bool) -> None:
         if marks:
-            empty(self._hurry)
+            drain_queue(self._hurry)
         for mark in marks:
             mark.complete(durable)
 
@@ -215,9 +217,9 @@ class Writer:
         with self._numbering:
             if self.is_replaced:
                 return
-            self._numbered += self.producers.retired(self._clock.now_ms, ttl_seconds=ttl)
+            self._numbered += self.producers.close_retired(self._clock.now_ms, ttl_seconds=ttl)
             if any(mark.close for mark in marks):
-                self._numbered += self.producers.all_closing(self._clock.now_ms(), ttl_seconds=ttl)
+                self._numbered += self.producers.close_all(self._clock.now_ms(), ttl_seconds=ttl)
             self._marks_passed += len(marks)
             numbered, self._numbered = self._numbered, []
             self.delivery.accept(numbered)
@@ -227,13 +229,13 @@ class Writer:
         try:
             if isinstance(item, EventDraft):
                 if item.weight > LARGE_BYTES:
-                    self._room.leave(item.weight)
+                    self._backpressure.leave(item.weight)
                 self.producers.add(item, self._numbered, ttl_seconds=ttl)
             elif isinstance(item, Event):
-                self._room.leave(weight_of(item))
+                self._backpressure.leave(weight_of(item))
                 self._numbered.append(encoded(item))
             elif isinstance(item, CloseRun):
-                self._numbered += self.producers.closing(item.run_id, item.occurred_at, ttl_seconds=ttl)
+                self._numbered += self.producers.close_run(item.run_id, item.occurred_at, ttl_seconds=ttl)
             else:
                 marks.append(item)
         except Exception as error:  # noqa: BLE001 - one bad event must not cost those beside it
@@ -241,7 +243,7 @@ class Writer:
 
     def _drops(self) -> Iterable[QueuedItem]:
         now = self._clock.now_ms()
-        for run_id, count in self._room.take_drops().items():
+        for run_id, count in self._backpressure.take_drops().items():
             yield EventDraft(run_id, "events_dropped", now, {"count": count})
 
     def _queued(self) -> Iterable[QueuedItem]:
@@ -273,10 +275,10 @@ class Writer:
         hours = self._settings.ttl_hours
         return lifetime_seconds(hours, self.delivery.default_ttl_seconds() if hours is None else None)
 
-    def _known_ttl_seconds(self) -> int | None:
+    def _cached_ttl_seconds(self) -> int | None:
         """The same without opening the journal, which may take longer than there is time."""
         hours = self._settings.ttl_hours
-        return lifetime_seconds(hours, self.delivery.known_ttl_seconds if hours is None else None)
+        return lifetime_seconds(hours, self.delivery.cached_ttl_seconds if hours is None else None)
 
     def _has_time(self) -> bool:
         is_hurried = self._is_hurried or not self._hurry.empty()

@@ -16,8 +16,8 @@ from longwatch.errors import InvalidInput, RequestRefused, Throttled, Unreachabl
 from longwatch.storage.http import HttpClient
 
 TIMEOUT_SECONDS = 15.0
-MAY_PASS = frozenset({408, 425})  # refusals that waiting may cure
-MOST_ANSWER_BYTES = 64 * 1024 * 1024
+RETRYABLE = frozenset({408, 425})  # refusals that waiting may cure
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -26,7 +26,7 @@ class ServerResponse:
     """What the server said. A 304 has no value."""
 
     status: int
-    tag: str | None
+    etag: str | None
     value: Any
 
 
@@ -52,11 +52,11 @@ class BlockingClient:
         path: str,
         query: Mapping[str, object] | None = None,
         *,
-        tag: str | None = None,
+        etag: str | None = None,
         longer_seconds: float = 0.0,
     ) -> ServerResponse:
         """Read something; with a tag, a 304 if it is still true. `longer_seconds`: what a long poll takes."""
-        headers = {} if tag is None else {"If-None-Match": tag}
+        headers = {} if etag is None else {"If-None-Match": etag}
         return self._call("GET", path, query, headers, None, self._timeout + longer_seconds)
 
     def post(self, path: str, value: Mapping[str, object]) -> Any:
@@ -80,16 +80,18 @@ class BlockingClient:
         timeout: float,
     ) -> ServerResponse:
         url = f"{self.base_url}{path}"
-        address = f"{url}?{urlencode(query)}" if query else url
+        request_url = f"{url}?{urlencode(query)}" if query else url
         sent = {**self._headers, **headers}
         try:
-            with self._http.send(method, address, headers=sent, body=body, timeout_seconds=timeout) as answer:
-                if answer.status == 304:
-                    return ServerResponse(304, answer.headers.get("ETag"), None)
-                if not 200 <= answer.status < 300:
-                    raise _refusal(method, url, answer)
-                said = answer.read(MOST_ANSWER_BYTES)
-                return ServerResponse(answer.status, answer.headers.get("ETag"), json.loads(said))
+            with self._http.send(
+                method, request_url, headers=sent, body=body, timeout_seconds=timeout
+            ) as response:
+                if response.status == 304:
+                    return ServerResponse(304, response.headers.get("ETag"), None)
+                if not 200 <= response.status < 300:
+                    raise _error_from(method, url, response)
+                body_read = response.read(MAX_RESPONSE_BYTES)
+                return ServerResponse(response.status, response.headers.get("ETag"), json.loads(body_read))
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
@@ -110,15 +112,15 @@ def validate_server_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _refusal(method: str, url: str, answer: HTTPResponse) -> Exception:
+def _error_from(method: str, url: str, response: HTTPResponse) -> Exception:
     """What a status from 300 on means; also from a proxy that speaks otherwise."""
     try:
-        said = json.loads(answer.read(MOST_ANSWER_BYTES))["error"]
-        code, message = str(said["code"]), str(said["message"])
+        body_read = json.loads(response.read(MAX_RESPONSE_BYTES))["error"]
+        code, message = str(body_read["code"]), str(body_read["message"])
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        code, message = "http_error", f"the answer was {answer.status} {answer.reason}"
-    if answer.status == 429:
+        code, message = "http_error", f"the answer was {response.status} {response.reason}"
+    if response.status == 429:
         return Throttled(f"{method} {url}: {message}")
-    if answer.status >= 500 or answer.status in MAY_PASS:
+    if response.status >= 500 or response.status in RETRYABLE:
         return Unreachable(f"{method} {url}: {message}")
-    return RequestRefused(answer.status, code, message)
+    return RequestRefused(response.status, code, message)

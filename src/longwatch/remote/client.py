@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     import httpx2
 
 TIMEOUT_SECONDS = 10.0
-REMEMBERED = 256  # answers
-MAY_PASS = frozenset({408, 425, 429})  # refusals that waiting may cure
+MAX_CACHED = 256  # answers
+RETRYABLE = frozenset({408, 425, 429})  # refusals that waiting may cure
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
     """What the server said. An unchanged answer is the very same object as before."""
 
-    tag: str | None
+    etag: str | None
     value: Any
 
 
@@ -37,29 +37,29 @@ class ServerClient:
         self._owns_http = http is None
         self._http = http if http is not None else _new_http()
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._known: OrderedDict[str, CachedResponse] = OrderedDict()
+        self._cached: OrderedDict[str, CachedResponse] = OrderedDict()
 
     async def get_json(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
         """A JSON answer; the same object as last time while it is unchanged."""
         key = f"{path}?{sorted((parameters or {}).items())}"
-        known = self._known.get(key)
-        headers = {"If-None-Match": known.tag} if known is not None and known.tag else {}
-        answer = await self._request("GET", path, parameters=parameters, headers=headers)
-        if answer.status_code == 304 and known is not None:
-            self._known.move_to_end(key)
-            return known.value
-        found = CachedResponse(answer.headers.get("etag"), answer.json())
-        self._known[key] = found
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        cached = self._cached.get(key)
+        headers = {"If-None-Match": cached.etag} if cached is not None and cached.etag else {}
+        response = await self._request("GET", path, parameters=parameters, headers=headers)
+        if response.status_code == 304 and cached is not None:
+            self._cached.move_to_end(key)
+            return cached.value
+        found = CachedResponse(response.headers.get("etag"), response.json())
+        self._cached[key] = found
+        while len(self._cached) > MAX_CACHED:
+            self._cached.popitem(last=False)
         return found.value
 
     async def get_bytes(self, path: str, parameters: Mapping[str, str]) -> tuple[bytes, int] | None:
         """The bytes of a document and their version; None if the caller's version is the newest."""
-        answer = await self._request("GET", path, parameters=parameters)
-        if answer.status_code == 304:
+        response = await self._request("GET", path, parameters=parameters)
+        if response.status_code == 304:
             return None
-        return answer.content, int(answer.headers["longwatch-version"])
+        return response.content, int(response.headers["longwatch-version"])
 
     async def post_bytes(self, path: str, body: bytes) -> Any:
         """Send bytes; returns the JSON answer."""
@@ -79,20 +79,20 @@ class ServerClient:
 
         url = f"{self.base_url}{path}"
         try:
-            answer = await self._http.request(
+            response = await self._http.request(
                 method, url, params=parameters, headers={**self._headers, **(headers or {})}, content=body
             )
         except httpx2.HTTPError as error:
-            said = str(error) or type(error).__name__
-            raise Unreachable(f"{url} gave no answer: {said}. Is the server running?") from error
-        if answer.status_code < 400:
-            return answer
-        code, message = _told(answer)
-        if answer.status_code == 429:
+            reason = str(error) or type(error).__name__
+            raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
+        if response.status_code < 400:
+            return response
+        code, message = _error_of(response)
+        if response.status_code == 429:
             raise Throttled(f"{method} {url}: {message}")
-        if answer.status_code >= 500 or answer.status_code in MAY_PASS:
+        if response.status_code >= 500 or response.status_code in RETRYABLE:
             raise Unreachable(f"{method} {url}: {message}")
-        raise RequestRefused(answer.status_code, code, message)
+        raise RequestRefused(response.status_code, code, message)
 
     async def aclose(self) -> None:
         """Let go of connections, unless they were given."""
@@ -110,12 +110,12 @@ class ServerClient:
 
 def turn_path(project_id: str, session_id: str, turn_id: str) -> str:
     """Where a turn is."""
-    return f"{project_path(project_id)}/sessions/{_quoted(session_id)}/turns/{_quoted(turn_id)}"
+    return f"{project_path(project_id)}/sessions/{_quote(session_id)}/turns/{_quote(turn_id)}"
 
 
 def project_path(project_id: str) -> str:
     """Where a project is."""
-    return f"/api/projects/{_quoted(project_id)}"
+    return f"/api/projects/{_quote(project_id)}"
 
 
 def document_path(project_id: str, path: str) -> str:
@@ -123,17 +123,17 @@ def document_path(project_id: str, path: str) -> str:
     return f"{project_path(project_id)}/documents/{quote(path)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quote(text, safe="")
 
 
-def _told(answer: httpx2.Response) -> tuple[str, str]:
+def _error_of(response: httpx2.Response) -> tuple[str, str]:
     """Code and message of a refusal, also from a proxy that speaks otherwise."""
     try:
-        said = answer.json()["error"]
-        return str(said["code"]), str(said["message"])
+        reason = response.json()["error"]
+        return str(reason["code"]), str(reason["message"])
     except (ValueError, KeyError, TypeError):
-        return "http_error", f"the answer was {answer.status_code} {answer.reason_phrase}"
+        return "http_error", f"the answer was {response.status_code} {response.reason_phrase}"
 
 
 def _new_http() -> httpx2.AsyncClient:

@@ -14,7 +14,7 @@ from longwatch.errors import RequestRefused, WorthAnotherTry
 from longwatch.polling.manager import PollingManager
 from longwatch.remote.client import ServerClient, project_path
 from longwatch.remote.document_sync import DocumentSync
-from longwatch.remote.server_poll import ServerPolling, call
+from longwatch.remote.server_poll import ServerPolling, call_back
 
 if TYPE_CHECKING:
     from pycrdt import Doc
@@ -117,12 +117,12 @@ class DocumentPolling(ServerPolling):
         self._project_id = project_id
         self._paths = None if file_paths is None else frozenset(file_paths)
         self._on_document_change = on_document_change
-        self._has_looked = False
+        self._has_polled = False
         self._is_failing = False
         self._documents: dict[str, DocumentSync] = {}
-        self._telling: asyncio.Task[None] | None = None
+        self._notifier: asyncio.Task[None] | None = None
         self._restart: asyncio.TimerHandle | None = None
-        self._told: asyncio.Queue[Any] = asyncio.Queue()
+        self._lists: asyncio.Queue[Any] = asyncio.Queue()
 
     @property
     def is_polling(self) -> bool:
@@ -136,14 +136,14 @@ class DocumentPolling(ServerPolling):
 
     async def document(self, path: str) -> Doc[Any]:
         """The Yjs document of a file. While polling, it follows the file, and its edits are sent."""
-        return (await self._opened(path)).doc
+        return (await self._open_document(path)).doc
 
     async def push(self, path: str) -> int:
         """Send the edits of a document now, and take in what others wrote; returns the file's version.
 
         If it raises, the edits stay in the document. While polling they are retried, unless they are refused.
         """
-        sync = await self._opened(path)
+        sync = await self._open_document(path)
         await sync.push()
         await sync.pull()
         return sync.version or 0
@@ -158,7 +158,7 @@ class DocumentPolling(ServerPolling):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Send what is unsent, once; what can not be sent comes to `on_error` and stays in its document."""
-        telling = self._telling
+        telling = self._notifier
         self.stop()
         for sync in list(self._documents.values()):
             await sync.aclose()
@@ -170,8 +170,8 @@ class DocumentPolling(ServerPolling):
     def _path(self) -> str:
         return f"{project_path(self._project_id)}/files"
 
-    def _entered(self) -> None:
-        self._telling = asyncio.get_running_loop().create_task(self._tell())
+    def _on_start(self) -> None:
+        self._notifier = asyncio.get_running_loop().create_task(self._notify())
         for sync in self._documents.values():
             sync.start()
 
@@ -180,18 +180,18 @@ class DocumentPolling(ServerPolling):
         self._cancel_restart()
         for sync in self._documents.values():
             sync.stop()
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
+        if self._notifier is not None:
+            self._notifier.cancel()
+            self._notifier = None
 
-    async def _opened(self, path: str) -> DocumentSync:
+    async def _open_document(self, path: str) -> DocumentSync:
         sync = self._documents.get(path)
         if sync is None:
             sync = self._documents[path] = DocumentSync(
                 self._client,
                 self._project_id,
                 path,
-                is_paused=lambda: self._polls().is_paused,
+                is_paused=lambda: self._polling_manager().is_paused,
                 on_error=self._report,
             )
             if self._registration is not None:
@@ -200,20 +200,20 @@ class DocumentPolling(ServerPolling):
             await sync.sync()
         return sync
 
-    def _took(self, wire: Any) -> None:
-        super()._took(wire)
+    def _on_result(self, wire: Any) -> None:
+        super()._on_result(wire)
         self._cancel_restart()
         was_failing, self._is_failing = self._is_failing, False
         for sync in self._documents.values():
             sync.retry() if was_failing else sync.resume()
 
-    def _news(self, wire: Any) -> None:
-        self._told.put_nowait(wire)
+    def _on_change(self, wire: Any) -> None:
+        self._lists.put_nowait(wire)
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         """Tell of each list that differs, once the documents are as new as the list."""
         while True:
-            after = files_of(await self._told.get())
+            after = files_of(await self._lists.get())
             changes = changes_between(self.files, after, self._paths)
             self.files = after
             for path, sync in list(self._documents.items()):
@@ -223,24 +223,24 @@ class DocumentPolling(ServerPolling):
                     await sync.sync()
                 except Exception as error:  # noqa: BLE001 - whatever it is, the others are told of theirs
                     self._report(error)
-            has_looked, self._has_looked = self._has_looked, True
-            if changes and has_looked:
-                _guarded(self._on_document_change, changes)
+            has_polled, self._has_polled = self._has_polled, True
+            if changes and has_polled:
+                _call_guarded(self._on_document_change, changes)
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         self._is_failing = True
         self._cancel_restart()
         if isinstance(error, RequestRefused) and not self.files:
             self._leave()
         elif isinstance(error, WorthAnotherTry) and self._documents and not super().is_polling:
             loop = asyncio.get_running_loop()
-            self._restart = loop.call_later(RESTART_SECONDS, self._begin_again)
+            self._restart = loop.call_later(RESTART_SECONDS, self._restart_polling)
         self._report(error)
 
-    def _begin_again(self) -> None:
+    def _restart_polling(self) -> None:
         self._restart = None
         if self._registration is not None:
-            self._polls().touch(self._registration.key)
+            self._polling_manager().touch(self._registration.key)
 
     def _cancel_restart(self) -> None:
         if self._restart is not None:
@@ -251,7 +251,7 @@ class DocumentPolling(ServerPolling):
         self.error = error
         if self._on_error is None:
             log.warning("could not sync the documents of project %r: %s", self._project_id, error)
-        _guarded(self._on_error, error)
+        _call_guarded(self._on_error, error)
 
 
 async def _failure_of(sync: DocumentSync) -> Exception | None:
@@ -263,9 +263,9 @@ async def _failure_of(sync: DocumentSync) -> Exception | None:
     return None
 
 
-def _guarded(callback: Callable[[Any], object] | None, value: object) -> None:
+def _call_guarded(callback: Callable[[Any], object] | None, value: object) -> None:
     """Call back; what the callback raises must not end the sync."""
     try:
-        call(callback, value)
+        call_back(callback, value)
     except Exception:
         log.exception("a callback of DocumentPolling raised an exception")

@@ -28,7 +28,7 @@ class ExecutorWatchdog:
         self._process = process
 
     @classmethod
-    def prepare(cls, url: str, token: str | None, path: str, message: str) -> Self | None:
+    def start_process(cls, url: str, token: str | None, path: str, message: str) -> Self | None:
         """Start it. None where there is no room for another process: then the turn would only fall silent."""
         try:
             process = subprocess.Popen(
@@ -41,9 +41,9 @@ class ExecutorWatchdog:
         except OSError:
             return None
         assert process.stdin is not None
-        told = {"url": url, "token": token, "path": path, "message": message}
+        instructions = {"url": url, "token": token, "path": path, "message": message}
         with suppress(OSError):
-            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.write(json.dumps(instructions).encode() + b"\n")
             process.stdin.flush()
         return cls(process)
 
@@ -58,13 +58,15 @@ class ExecutorWatchdog:
 
 def main(pipe: IO[bytes] | None = None) -> None:
     """Wait for the end of standard input, then tell the server."""
-    from longwatch.remote.turn_sink import PATIENCE_SECONDS, call_with_retries
+    from longwatch.remote.turn_sink import RETRY_SECONDS, call_with_retries
 
     source = sys.stdin.buffer if pipe is None else pipe
-    told = json.loads(source.readline())
+    instructions = json.loads(source.readline())
     source.read()
-    calls = BlockingClient(told["url"], token=told["token"])
-    left = leftover_words(leftovers_of(told["path"].rpartition("/")[2]))
-    ending = {"status": "died", "error": f"{told['message']} {left}".strip()}
+    calls = BlockingClient(instructions["url"], token=instructions["token"])
+    left = leftover_words(leftovers_of(instructions["path"].rpartition("/")[2]))
+    ending = {"status": "died", "error": f"{instructions['message']} {left}".strip()}
     with suppress(LongwatchError):  # refused, or away for too long: then nobody can tell any more
-        call_with_retries(SYSTEM_CLOCK, lambda: calls.post(f"{told['path']}/end", ending), PATIENCE_SECONDS)
+        call_with_retries(
+            SYSTEM_CLOCK, lambda: calls.post(f"{instructions['path']}/end", ending), RETRY_SECONDS
+        )

@@ -48,12 +48,12 @@ class ServerPolling(ABC):
     @enabled.setter
     def enabled(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._reconsider()
+        self._update_registration()
 
     def start(self) -> None:
         """Begin to look, if it is enabled and there is something to look at."""
         self._is_started = True
-        self._reconsider()
+        self._update_registration()
 
     def stop(self) -> None:
         """Look no more. An answer under way is dropped."""
@@ -74,17 +74,17 @@ class ServerPolling(ABC):
         """What to look at; None: nothing, not yet or no more."""
 
     @abstractmethod
-    def _news(self, wire: Any) -> None:
+    def _on_change(self, wire: Any) -> None:
         """The answer differs from the one before."""
 
     @abstractmethod
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         """A look did not succeed."""
 
-    def _entered(self) -> None:  # noqa: B027 - not everybody has something to do then
+    def _on_start(self) -> None:  # noqa: B027 - not everybody has something to do then
         """It begins to look."""
 
-    def _reconsider(self) -> None:
+    def _update_registration(self) -> None:
         path = self._path() if self._is_started and self._enabled else None
         if path is None:
             self._leave()
@@ -92,19 +92,19 @@ class ServerPolling(ABC):
         if self._registration is not None:
             return
 
-        async def look() -> Any:
+        async def fetch() -> Any:
             return await self._client.get_json(path)
 
-        self._registration = self._polls().register(
+        self._registration = self._polling_manager().register(
             (self._client.base_url, path),
-            look,
+            fetch,
             self._interval,
-            on_result=self._took,
-            on_error=self._failed,
+            on_result=self._on_result,
+            on_error=self._on_failure,
         )
-        self._entered()
+        self._on_start()
 
-    def _polls(self) -> PollingManager:
+    def _polling_manager(self) -> PollingManager:
         return self._manager or polling_manager()
 
     def _leave(self) -> None:
@@ -112,14 +112,14 @@ class ServerPolling(ABC):
         if registration is not None:
             registration.dispose()
 
-    def _took(self, wire: Any) -> None:
+    def _on_result(self, wire: Any) -> None:
         self.error = None
         if wire is not self._wire:  # else the very same: nothing has changed
             self._wire = wire
-            self._news(wire)
+            self._on_change(wire)
 
 
-def call(callback: Callable[[Any], object] | None, value: object) -> None:
+def call_back(callback: Callable[[Any], object] | None, value: object) -> None:
     """Tell somebody who may not want to know."""
     if callback is not None:
         callback(value)

@@ -35,7 +35,7 @@ from longwatch.turns.turn import TurnState
 from longwatch.turns.turn_sink import TurnName
 
 MAX_LINE_BYTES = 15 * 1024 * 1024  # a body of 16 MiB is taken
-PATIENCE_SECONDS = 300.0  # a server that is being replaced is back by then
+RETRY_SECONDS = 300.0  # a server that is being replaced is back by then
 START_SECONDS = 20.0  # the same for what comes before the command begins
 WAIT_SECONDS = 25  # of a long poll
 REST_SECONDS = 1.0  # between long polls: each line that is fed is news
@@ -109,10 +109,10 @@ class RemoteTurns:
         try:
             if project_id is None or session_id is None:
                 run = self._calls.get(f"/api/runs/{quote(turn_id, safe='')}").value
-                kind, _, place = str(run.get("parent_run_id") or "").partition(":")
+                kind, _, conversation = str(run.get("parent_run_id") or "").partition(":")
                 if kind != "conversation":
                     raise TurnNotFound(f"{turn_id!r} is no turn. Check its id.")
-                found_project, _, found_session = place.partition(":")
+                found_project, _, found_session = conversation.partition(":")
                 for option, wanted, found in (
                     ("--project", project_id, found_project),
                     ("--session", session_id, found_session),
@@ -133,7 +133,7 @@ class RemoteTurnSink:
     """Takes what an executor says of one turn to the server."""
 
     max_line_bytes = MAX_LINE_BYTES
-    patience_seconds = PATIENCE_SECONDS
+    retry_seconds = RETRY_SECONDS
 
     def __init__(
         self,
@@ -141,58 +141,58 @@ class RemoteTurnSink:
         name: TurnName,
         *,
         maker: EventMaker,
-        tell: Callable[[str], None],
+        warn: Callable[[str], None],
         clock: Clock,
     ) -> None:
         self.path = turn_path(name.project_id, name.conversation_id, name.turn_id)
         self._calls = calls
         self._turn_id = name.turn_id
         self._maker = maker
-        self._tell = tell
+        self._warn = warn
         self._clock = clock
-        self._known = RemoteTurnStatus(name.turn_id)
-        self._last_word: ExecutorWatchdog | None = None
+        self._status = RemoteTurnStatus(name.turn_id)
+        self._watchdog: ExecutorWatchdog | None = None
         self._closed = threading.Event()
 
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
         # The outbox is a file of this machine, which a server has no business to read.
         given = {name: value for name, value in process.items() if name != "outbox" and value is not None}
         claim = {"executor": executor[:200], "process": given, "claim": new_id()}
-        answer = call_with_retries(self._clock, lambda: self._post("start", claim))
-        self._last_word = ExecutorWatchdog.prepare(
-            self._calls.base_url, self._calls.token, self.path, _gone(given)
+        response = call_with_retries(self._clock, lambda: self._post("start", claim))
+        self._watchdog = ExecutorWatchdog.start_process(
+            self._calls.base_url, self._calls.token, self.path, _exit_message(given)
         )
         threading.Thread(target=self._watch, name="longwatch-turn-watch", daemon=True).start()
-        return int(number_of(answer, "next_line") or 1)
+        return int(number_of(response, "next_line") or 1)
 
     def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
         try:
-            answer = self._post_lines(lines, first_line)
+            response = self._post_lines(lines, first_line)
         except RequestRefused as error:
             if error.status != 413:
                 raise
-            return self._fed_in_parts(lines, first_line)
+            return self._feed_in_parts(lines, first_line)
         return LineResult(
-            int(answer["accepted"]),
-            int(answer["blocks"]),
-            str(answer["status"]),
+            int(response["accepted"]),
+            int(response["blocks"]),
+            str(response["status"]),
             tuple(self._events(lines, first_line)),
         )
 
-    def standing(self) -> RemoteTurnStatus:
-        return self._known
+    def read_status(self) -> RemoteTurnStatus:
+        return self._status
 
-    def end(self, type: str, said: Mapping[str, object]) -> RemoteTurnStatus:
-        answer = self._post("end", ending_of(type, said))
-        return RemoteTurnStatus.of(answer, self._turn_id)
+    def end(self, type: str, fields: Mapping[str, object]) -> RemoteTurnStatus:
+        response = self._post("end", ending_body(type, fields))
+        return RemoteTurnStatus.of(response, self._turn_id)
 
     def close(self, *, is_over: bool = True) -> None:
         """Watch the turn no more. If it is not over, the server is told that the executor is gone."""
         self._closed.set()
-        if is_over and self._last_word is not None:
-            self._last_word.cancel()
+        if is_over and self._watchdog is not None:
+            self._watchdog.cancel()
 
-    def _fed_in_parts(self, lines: Sequence[str], first_line: int) -> LineResult:
+    def _feed_in_parts(self, lines: Sequence[str], first_line: int) -> LineResult:
         """The server, or a proxy before it, takes no body of this size."""
         if len(lines) > 1:
             half = len(lines) // 2
@@ -210,7 +210,7 @@ class RemoteTurnSink:
                 f"The server takes not even {len(text)} characters at once. Raise the limit of the proxy "
                 "before it, such as nginx's client_max_body_size."
             )
-        self._tell(f"line {first_line} is too long for the server and was cut")
+        self._warn(f"line {first_line} is too long for the server and was cut")
         return self.feed([f"{text[:CUT_CHARACTERS]}…[cut, {len(text) - CUT_CHARACTERS} more]"], first_line)
 
     def _events(self, lines: Sequence[str], first_line: int) -> list[Event]:
@@ -220,14 +220,14 @@ class RemoteTurnSink:
         return reader.batch(lines, first_line).events
 
     def _post(self, what: str, value: Mapping[str, object]) -> Any:
-        return self._told(lambda: self._calls.post(f"{self.path}/{what}", value))
+        return self._call_server(lambda: self._calls.post(f"{self.path}/{what}", value))
 
     def _post_lines(self, lines: Sequence[str], first_line: int) -> Any:
         body = "\n".join(lines).encode(errors="replace")
         query = {"first": first_line, "keep_output": "true", "defer_end": "true"}
-        return self._told(lambda: self._calls.post_lines(f"{self.path}/lines", query, body))
+        return self._call_server(lambda: self._calls.post_lines(f"{self.path}/lines", query, body))
 
-    def _told(self, call: Callable[[], R]) -> R:
+    def _call_server(self, call: Callable[[], R]) -> R:
         """What the call gives, with the server's refusals as the errors that a journal would raise."""
         try:
             return call()
@@ -240,12 +240,12 @@ class RemoteTurnSink:
 
     def _watch(self) -> None:
         """Know how the turn stands. A server that does not answer is asked again and again."""
-        tag: str | None = None
+        etag: str | None = None
         backoff = RETRIES
-        while not self._closed.is_set() and not self._known.has_ended:
+        while not self._closed.is_set() and not self._status.has_ended:
             try:
-                answer = self._calls.get(
-                    f"{self.path}/status", {"wait": WAIT_SECONDS}, tag=tag, longer_seconds=WAIT_SECONDS
+                response = self._calls.get(
+                    f"{self.path}/status", {"wait": WAIT_SECONDS}, etag=etag, longer_seconds=WAIT_SECONDS
                 )
             except WorthAnotherTry:
                 backoff = backoff.failed()
@@ -253,28 +253,28 @@ class RemoteTurnSink:
                 return  # told by whatever is fed next
             else:
                 backoff = backoff.succeeded()
-                tag = answer.tag or tag
-                if answer.value is not None:
-                    self._known = RemoteTurnStatus.of(answer.value, self._turn_id)
+                etag = response.etag or etag
+                if response.value is not None:
+                    self._status = RemoteTurnStatus.of(response.value, self._turn_id)
             self._closed.wait(backoff.delay or REST_SECONDS)
 
 
-def _gone(process: Mapping[str, object]) -> str:
+def _exit_message(process: Mapping[str, object]) -> str:
     """The same words as of a process that the server can see itself."""
     return f"Process {process.get('pid')} on {process.get('host')} exited without reporting an outcome."
 
 
-def ending_of(type: str, said: Mapping[str, object]) -> dict[str, object]:
+def ending_body(type: str, fields: Mapping[str, object]) -> dict[str, object]:
     """The body that tells a server of an end."""
     body: dict[str, object] = {"status": type.removeprefix("turn_")}
-    if "error_message" in said:
-        body["error"] = str(said["error_message"])[:10_000]
-    code = said.get("exit_code")
+    if "error_message" in fields:
+        body["error"] = str(fields["error_message"])[:10_000]
+    code = fields.get("exit_code")
     if isinstance(code, int) and 0 <= code <= MOST_EXIT_CODE:
         body["exit_code"] = code
     for name in ("signal", "execution_time_ms", "stderr", "leftover_pid"):
-        if said.get(name) is not None:
-            body[name] = said[name]
+        if fields.get(name) is not None:
+            body[name] = fields[name]
     return body
 
 

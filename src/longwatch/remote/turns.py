@@ -11,7 +11,7 @@ from typing import Any
 from longwatch.errors import RequestRefused, TurnFailed
 from longwatch.polling.manager import PollingManager
 from longwatch.remote.client import ServerClient, turn_path
-from longwatch.remote.server_poll import ServerPolling, call
+from longwatch.remote.server_poll import ServerPolling, call_back
 
 OVER = frozenset({"completed", "failed"})
 
@@ -116,7 +116,7 @@ class SessionPolling(ServerPolling):
         self._leave()
         self._turn_id, self.turn, self.error, self._wire = turn_id, None, None, None
         self._over.clear()
-        self._reconsider()
+        self._update_registration()
 
     async def wait(self) -> Turn:
         """The turn, once it is completed. `TurnFailed` if it failed, or why nobody looks any more."""
@@ -131,22 +131,22 @@ class SessionPolling(ServerPolling):
             return None
         return turn_path(self._project_id, self._session_id, self._turn_id)
 
-    def _news(self, wire: Any) -> None:
+    def _on_change(self, wire: Any) -> None:
         turn = self.turn = Turn.of(wire)
         if turn.is_over:
             self._leave()
             self._over.set()
         if turn.status == "failed":
             self.error = TurnFailed(turn.id, turn.error or "it did not say why")
-        call(self._on_update, turn)
+        call_back(self._on_update, turn)
         if turn.status == "completed":
-            call(self._on_complete, turn)
+            call_back(self._on_complete, turn)
         if self.error is not None:
-            call(self._on_error, self.error)
+            call_back(self._on_error, self.error)
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         self.error = error
         if isinstance(error, RequestRefused) or not self.is_polling:
             self._leave()
             self._over.set()
-        call(self._on_error, error)
+        call_back(self._on_error, error)

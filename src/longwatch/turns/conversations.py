@@ -36,11 +36,11 @@ from longwatch.turns.verdict import (
     died_event,
     ending_event,
     evidence_of,
+    pick_worse,
     verdict_event,
-    worse,
 )
 
-MOST_NOTICED = 1_000
+MAX_NOTICED = 1_000
 
 
 class DeathGrace:
@@ -53,17 +53,17 @@ class DeathGrace:
         self._grace_seconds = grace_seconds
         self._noticed: dict[str, float] = {}
 
-    def has_come(self, state: TurnState) -> bool:
+    def is_over(self, state: TurnState) -> bool:
         """Whether the process that owns this turn is gone, and its parent had time to report."""
         if state.has_ended or state.process is None or state.process.presence() is not Presence.GONE:
             self._noticed.pop(state.turn_id, None)
             return False
         now = self._clock.monotonic()
-        while len(self._noticed) >= MOST_NOTICED:
+        while len(self._noticed) >= MAX_NOTICED:
             self._noticed.pop(next(iter(self._noticed)), None)
         return now - self._noticed.setdefault(state.turn_id, now) >= self._grace_seconds
 
-    def end_of(self, turn_id: str) -> Event | None:
+    def find_ending(self, turn_id: str) -> Event | None:
         """The terminal event of a turn whose processes are all gone, under the id of its one ending.
 
         None if it has ended, another process still works on it, or events of it wait in an outbox.
@@ -75,8 +75,8 @@ class DeathGrace:
 NAME_CHARACTERS = 80  # of a prompt, in lists
 INTERRUPTED = "interrupted by the user"
 NUMBERED = "turn_numbered"
-GONE_AFTER_MS = 60_000  # a turn that was added longer ago and has no events has expired
-REMEMBERED_ENDS = 100_000  # ids of turns that are known to have ended
+EXPIRED_AFTER_MS = 60_000  # a turn that was added longer ago and has no events has expired
+MAX_ENDED_TURNS = 100_000  # ids of turns that are known to have ended
 
 
 class Conversations(Projects):
@@ -87,7 +87,7 @@ class Conversations(Projects):
     ) -> None:
         super().__init__(journal, clock, settings=settings)
         self._turns = Folds[TurnState](journal)
-        self._deaths = DeathGrace(journal, clock)
+        self._death_grace = DeathGrace(journal, clock)
         self._ended: dict[str, None] = {}
 
     def create_turn(
@@ -108,11 +108,11 @@ class Conversations(Projects):
         conversation = self._conversation(project_id, conversation_id, thorough=True)
         if not conversation.exists:
             self.conversation(project_id, conversation_id)
-        known = self._turn(turn_id, thorough=True) if id is not None else TurnState(turn_id)
-        if known.creation is None or _belongs(known, project_id, conversation_id):
-            self._append(self._missing_of_creation(conversation, known, prompt, is_given=id is not None))
-            known = self._turn(turn_id, thorough=True)
-        if not _belongs(known, project_id, conversation_id):  # by now, if two sessions create it at once
+        stored = self._turn(turn_id, thorough=True) if id is not None else TurnState(turn_id)
+        if stored.creation is None or _belongs(stored, project_id, conversation_id):
+            self._append(self._creation_events(conversation, stored, prompt, is_given=id is not None))
+            stored = self._turn(turn_id, thorough=True)
+        if not _belongs(stored, project_id, conversation_id):  # by now, if two sessions create it at once
             raise AlreadyThere(
                 f"Turn {turn_id!r} belongs to another session. Leave its id out, or choose another."
             )
@@ -128,18 +128,18 @@ class Conversations(Projects):
         """
         conversation = self.conversation(project_id, conversation_id, thorough=thorough)
         states = [self._turn(added.turn_id, thorough=thorough) for added in conversation.turns]
-        return [self._looked_after(state) for state in states if _belongs(state, project_id, conversation_id)]
+        return [self._end_if_died(state) for state in states if _belongs(state, project_id, conversation_id)]
 
     def last_turn(self, conversation: Conversation) -> TurnState | None:
         """How the newest turn of a conversation stands; None if it has none."""
         if not conversation.turns:
             return None
         state = self._turn(conversation.turns[-1].turn_id)
-        return self._looked_after(state) if state.creation is not None else None
+        return self._end_if_died(state) if state.creation is not None else None
 
     def turn(self, project_id: str, conversation_id: str, turn_id: str) -> TurnState:
         """One turn with its blocks, or an error that says what of the three is not there."""
-        return self._looked_after(self._found(project_id, conversation_id, turn_id))
+        return self._end_if_died(self._require_turn(project_id, conversation_id, turn_id))
 
     def start(
         self,
@@ -156,12 +156,12 @@ class Conversations(Projects):
         Names do not tell executors apart, so every call is another executor. One that retries a call whose
         answer was lost passes the same `claim` again, a text that is its own.
         """
-        state = self._found(project_id, conversation_id, turn_id, thorough=True)
+        state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
         if state.has_ended:
             raise TurnEnded(turn_id, state.wire_status)
         ours = claim or new_id()
-        said = {"executor": executor, "process": process}
-        given = {name: value for name, value in said.items() if value is not None}
+        fields = {"executor": executor, "process": process}
+        given = {name: value for name, value in fields.items() if value is not None}
         # All executors write this event under one id and at one time, where every journal notices a second.
         # The id sorts after that of `turn_created`, which has the same time.
         wanted = self._make.event(
@@ -172,17 +172,17 @@ class Conversations(Projects):
             given,
             fixed={"claim": ours},
         )
-        held = first_stored(self._journal, wanted).payload
-        if text_of(held, "claim") != ours:
+        claimed = first_stored(self._journal, wanted).payload
+        if text_of(claimed, "claim") != ours:
             raise TurnTaken(
-                f"Turn {turn_id} is executed by {text_of(held, 'executor') or 'another executor'} already. "
+                f"Another executor already has turn {turn_id}: {text_of(claimed, 'executor') or 'unnamed'}. "
                 "Wait for it, or create a new turn."
             )
         if state.start is None:
             at = self._clock.now_ms()
             attempt = blake2b(ours.encode(errors="surrogatepass"), digest_size=4).hexdigest()
-            said = {**given, "attempt": attempt}
-            self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, said)])
+            fields = {**given, "attempt": attempt}
+            self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, fields)])
             state = self._turn(turn_id, thorough=True)
         if state.has_ended:  # between the first look and the claim
             raise TurnEnded(turn_id, state.wire_status)
@@ -207,7 +207,7 @@ class Conversations(Projects):
         was. `keep_output` keeps a line that is not JSON as output, rather than to refuse it. `defer_end` is
         for an executor, which calls `end` when it knows how the agent's process ended too.
         """
-        state = self._found(project_id, conversation_id, turn_id)
+        state = self._require_turn(project_id, conversation_id, turn_id)
         now = self._clock.now_ms()
         reader = LineReader(state, self._make, now, keep_output=keep_output, defer_end=defer_end)
         batch = reader.batch(lines, first_line)
@@ -216,7 +216,7 @@ class Conversations(Projects):
         status = state.wire_status if state.has_ended or not batch.events else wire_status_of(Status.RUNNING)
         if batch.report is not None and not defer_end:
             report = batch.report
-            state = self._concluded(state, lambda state: TurnEvidence(worse(reported(state), report)))
+            state = self._conclude(state, lambda state: TurnEvidence(pick_worse(reported(state), report)))
             status = state.wire_status
         if isinstance(batch.problem, TurnEnded):
             raise TurnEnded(turn_id, status, batch.accepted, batch.blocks)
@@ -230,8 +230,8 @@ class Conversations(Projects):
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None
     ) -> TurnState:
         """Cancel a turn. One that has ended stays as it is."""
-        state = self._found(project_id, conversation_id, turn_id, thorough=True)
-        return self._settled(state, self._cancelled(turn_id, reason or INTERRUPTED, by="user"))
+        state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
+        return self._settle(state, self._cancelled_event(turn_id, reason or INTERRUPTED, by="user"))
 
     def end(
         self,
@@ -239,19 +239,19 @@ class Conversations(Projects):
         conversation_id: str,
         turn_id: str,
         type: str = "turn_completed",
-        said: Mapping[str, object] | None = None,
+        fields: Mapping[str, object] | None = None,
     ) -> TurnState:
         """Say how a turn ended, or how its process did, which is judged beside the agent's own report.
 
         A turn that has ended stays as it is, and an outcome that differs is stored as a correction.
         """
-        state = self._found(project_id, conversation_id, turn_id, thorough=True)
-        return self._concluded(state, lambda state: evidence_of(type, said or {}, reported(state)))
+        state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
+        return self._conclude(state, lambda state: evidence_of(type, fields or {}, reported(state)))
 
     def report_death(self, project_id: str, conversation_id: str, turn_id: str, message: str) -> TurnState:
         """End a turn whose executor died. One that has ended stays as it is."""
-        state = self._found(project_id, conversation_id, turn_id, thorough=True)
-        return self._settled(state, died_event(self._make, state, self._clock.now_ms(), message))
+        state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
+        return self._settle(state, died_event(self._make, state, self._clock.now_ms(), message))
 
     def find_turn(self, turn_id: str) -> TurnState:
         """A turn by its id alone, or `TurnNotFound`."""
@@ -270,7 +270,7 @@ class Conversations(Projects):
         run_id, now = conversation_run(conversation.project_id, conversation.id), self._clock.now_ms()
         for claim in stored_events(self._journal, run_id) if is_given else ():
             if claim.type == NUMBERED and _is_claim_of(claim, turn_id, now):
-                return _claimed(claim)
+                return _claimed_number(claim)
         number = conversation.next_number
         while True:
             at = conversation.created_at + number
@@ -278,30 +278,30 @@ class Conversations(Projects):
             wanted = self._make_lasting(run_id, f"{run_id}#turn-{number}", NUMBERED, at, {}, fixed=fixed)
             claim = first_stored(self._journal, wanted)
             if _is_claim_of(claim, turn_id, now):
-                return _claimed(claim)
+                return _claimed_number(claim)
             number += 1
 
-    def _missing_of_creation(
-        self, conversation: Conversation, known: TurnState, prompt: str | None, *, is_given: bool
+    def _creation_events(
+        self, conversation: Conversation, stored: TurnState, prompt: str | None, *, is_given: bool
     ) -> list[Event]:
         """The events that create a turn, without those that are stored: a creation may be interrupted.
 
         Every writer claims the end of the turn at the time of its creation, so all give it the same time.
         """
-        creation, added = known.creation, conversation.turn(known.turn_id)
+        creation, added = stored.creation, conversation.turn(stored.turn_id)
         if creation is not None:
             number, at = creation.number, creation.order[0]
         else:
-            number, at = self._claim(conversation, known.turn_id, is_given=is_given)
+            number, at = self._claim(conversation, stored.turn_id, is_given=is_given)
             number = added.number if added is not None else number
         run_id = conversation_run(conversation.project_id, conversation.id)
         events = []
         if creation is None:
-            events.append(self._turn_created(conversation, run_id, known.turn_id, at, prompt, number))
+            events.append(self._turn_created(conversation, run_id, stored.turn_id, at, prompt, number))
         if added is None:
-            said, fixed = {"prompt": _first_line(prompt)}, {"turn_id": known.turn_id, "number": number}
-            event_id = f"{known.turn_id}-added"
-            events.append(self._make_lasting(run_id, event_id, "turn_added", at, said, fixed=fixed))
+            fields, fixed = {"prompt": _first_line(prompt)}, {"turn_id": stored.turn_id, "number": number}
+            event_id = f"{stored.turn_id}-added"
+            events.append(self._make_lasting(run_id, event_id, "turn_added", at, fields, fixed=fixed))
         return events
 
     def _turn_created(
@@ -319,8 +319,8 @@ class Conversations(Projects):
             "number": number,
             "parent_run_id": run_id,
         }
-        said = {"prompt": prompt, "name": _first_line(prompt)}
-        return self._make.event(turn_id, f"{turn_id}-00-created", "turn_created", at, said, fixed=fixed)
+        fields = {"prompt": prompt, "name": _first_line(prompt)}
+        return self._make.event(turn_id, f"{turn_id}-00-created", "turn_created", at, fields, fixed=fixed)
 
     def _cancel_earlier(self, project_id: str, conversation_id: str) -> list[str]:
         """Cancel every turn but the last one, unless it has ended; return those that were cancelled.
@@ -332,34 +332,34 @@ class Conversations(Projects):
             if turn.turn_id in self._ended:
                 continue
             run, age_ms = self._journal.find_run(turn.turn_id), self._clock.now_ms() - turn.order[0]
-            if run.ending is None if run is not None else age_ms < GONE_AFTER_MS:
-                told = f"cancelled: turn {turns[-1].turn_id} was started in the session"
-                terminal = self._cancelled(turn.turn_id, told, by=turns[-1].turn_id)
+            if run.ending is None if run is not None else age_ms < EXPIRED_AFTER_MS:
+                message = f"cancelled: turn {turns[-1].turn_id} was started in the session"
+                terminal = self._cancelled_event(turn.turn_id, message, by=turns[-1].turn_id)
                 created_at = self._turn(turn.turn_id, thorough=True).created_at
                 self._store_ending(terminal, turn.order[0] if created_at is None else created_at)
                 cancelled.append(turn.turn_id)
             self._ended[turn.turn_id] = None
-            while len(self._ended) > REMEMBERED_ENDS:
+            while len(self._ended) > MAX_ENDED_TURNS:
                 self._ended.pop(next(iter(self._ended)), None)
         return cancelled
 
-    def _cancelled(self, turn_id: str, told: str, *, by: str) -> Event:
-        said = {"error_message": told, "by": by}
-        return ending_event(self._make, turn_id, "turn_cancelled", self._clock.now_ms(), said)
+    def _cancelled_event(self, turn_id: str, message: str, *, by: str) -> Event:
+        fields = {"error_message": message, "by": by}
+        return ending_event(self._make, turn_id, "turn_cancelled", self._clock.now_ms(), fields)
 
-    def _concluded(self, state: TurnState, evidence: Callable[[TurnState], TurnEvidence]) -> TurnState:
+    def _conclude(self, state: TurnState, evidence: Callable[[TurnState], TurnEvidence]) -> TurnState:
         """The turn with the ending that the evidence makes; if another came first, corrected by it."""
         at = self._clock.now_ms()
-        state = self._settled(state, verdict_event(self._make, state.turn_id, at, evidence(state)))
+        state = self._settle(state, verdict_event(self._make, state.turn_id, at, evidence(state)))
         later = verdict_event(self._make, state.turn_id, at, evidence(state))
-        known = state.correction or state.ending
-        correction = correction_of(known, later) if known is not None else None
+        stored = state.correction or state.ending
+        correction = correction_of(stored, later) if stored is not None else None
         if correction is None:
             return state
         self._append([correction])
         return self._turn(state.turn_id, thorough=True)
 
-    def _settled(self, state: TurnState, terminal: Event) -> TurnState:
+    def _settle(self, state: TurnState, terminal: Event) -> TurnState:
         """The turn with its one ending: this one, unless another came first."""
         if state.has_ended:
             return state
@@ -370,16 +370,16 @@ class Conversations(Projects):
         """Store this ending, or the one that was claimed before it."""
         self._append([winning_ending(self._journal, terminal, created_at)])
 
-    def _looked_after(self, state: TurnState) -> TurnState:
+    def _end_if_died(self, state: TurnState) -> TurnState:
         """The turn, ended if the process that executes it is known to be gone without a word."""
-        return self.end_died(state.turn_id) if self._deaths.has_come(state) else state
+        return self.end_died(state.turn_id) if self._death_grace.is_over(state) else state
 
     def end_died(self, turn_id: str) -> TurnState:
         """The turn, ended if every process that worked on it is gone and none reported an outcome."""
-        event, state = self._deaths.end_of(turn_id), self._turn(turn_id, thorough=True)
-        return state if event is None or state.has_ended else self._settled(state, event)
+        event, state = self._death_grace.find_ending(turn_id), self._turn(turn_id, thorough=True)
+        return state if event is None or state.has_ended else self._settle(state, event)
 
-    def _found(
+    def _require_turn(
         self, project_id: str, conversation_id: str, turn_id: str, *, thorough: bool = False
     ) -> TurnState:
         state = self._turn(turn_id, thorough=thorough)
@@ -406,11 +406,11 @@ def _belongs(state: TurnState, project_id: str, conversation_id: str) -> bool:
 
 def _is_claim_of(claim: Event, turn_id: str, now_ms: int) -> bool:
     """Whether this claim of a number is for the turn, and not for one of its id that has expired."""
-    number, turn = _claimed(claim), text_of(claim.payload, "turn_id")
-    return turn == turn_id and now_ms - number[1] < GONE_AFTER_MS
+    number, turn = _claimed_number(claim), text_of(claim.payload, "turn_id")
+    return turn == turn_id and now_ms - number[1] < EXPIRED_AFTER_MS
 
 
-def _claimed(claim: Event) -> tuple[int, int]:
+def _claimed_number(claim: Event) -> tuple[int, int]:
     number, created_at = (number_of(claim.payload, name) for name in ("number", "created_at"))
     return int(number or 0), int(created_at or 0)
 

@@ -30,7 +30,7 @@ class EventMaker:
         event_id: str,
         type: str,
         at: int,
-        said: Mapping[str, object],
+        fields: Mapping[str, object],
         *,
         fixed: Mapping[str, object] | None = None,
         call_id: str | None = None,
@@ -38,7 +38,7 @@ class EventMaker:
         expires: bool = True,
     ) -> Event:
         """An event. The `fixed` fields are small and longwatch's own: they are neither redacted nor cut."""
-        captured, weight = capture_fields(said, FULL, self._secrets, unredacted_fields(type))
+        captured, weight = capture_fields(fields, FULL, self._secrets, unredacted_fields(type))
         payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES, weight)
         if fixed:
             payload = {**payload, **fixed}

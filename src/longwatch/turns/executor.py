@@ -20,23 +20,23 @@ from longwatch.model.run import Status
 from longwatch.recording.active_run import this_process
 from longwatch.recording.process.child import Child
 from longwatch.recording.process.child_runner import (
-    FROM_TERMINAL,
     GRACE_SECONDS,
+    TERMINAL_SIGNALS,
     ChildRunner,
-    Reading,
+    OutputTarget,
     StopPolicy,
 )
 from longwatch.recording.process.command import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
 from longwatch.recording.process.exit_status import Exit, describe_start_failure, terminal_event
 from longwatch.recording.process.output import OutputLine
 from longwatch.turns.dialects import may_report, report_of
-from longwatch.turns.line_pump import RETRIES, Keep, LinePump
-from longwatch.turns.turn_sink import Standing, TurnName, TurnSink
+from longwatch.turns.line_pump import RETRIES, LinePump, StoreUnsent
+from longwatch.turns.turn_sink import TurnName, TurnSink, TurnStatus
 
 MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a longer one than 128 KB
 LAST_LINES = 20  # of standard error that a failure keeps
 LAST_LINE_CHARACTERS = 1_000
-TOLD_LINES = 5  # of those in the one message that clients show
+MESSAGE_LINES = 5  # of those in the one message that clients show
 TOKEN_VARIABLE = "LONGWATCH_TOKEN"
 HURRIED_SECONDS = 10.0
 EXIT_WAIT_SECONDS = 10.0  # for the exit of a process whose agent has reported
@@ -59,8 +59,8 @@ class TurnCommand:
 class ExecutorResult:
     """How it went."""
 
-    turn: Standing
-    words: str  # how the process ended
+    turn: TurnStatus
+    description: str  # how the process ended
     interrupted_by: int | None = None  # the signal that came for us
 
 
@@ -69,26 +69,26 @@ class Executor:
 
     def __init__(
         self,
-        execution: TurnCommand,
-        desk: TurnSink,
+        command: TurnCommand,
+        sink: TurnSink,
         *,
         show: Callable[[Sequence[Event]], None],
-        tell: Callable[[str], None],
+        warn: Callable[[str], None],
         clock: Clock,
         stderr: int | None = 2,
-        keep: Keep | None = None,
-        remark: Callable[[str], None] | None = None,
+        keep: StoreUnsent | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
-        self._execution = execution
-        self._desk = desk
+        self._command = command
+        self._sink = sink
         self._show = show
-        self._keep = keep
-        self._tell = tell
-        self._remark = remark or tell
+        self._store_unsent = keep
+        self._warn = warn
+        self._notify = notify or warn
         self._clock = clock
         self._stderr = stderr
-        self._stopping = StopPolicy(execution.grace_seconds, execution.shares_group)
-        self._attendance = ChildRunner(self._stopping, tell=self._remark, clock=clock)
+        self._stop_policy = StopPolicy(command.grace_seconds, command.shares_group)
+        self._runner = ChildRunner(self._stop_policy, warn=self._notify, clock=clock)
         self._is_ended_by_others = False
         self._has_reported = False  # the agent, before anything stopped it
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -99,72 +99,70 @@ class Executor:
         Raises `TurnEnded` or `TurnTaken` before it is started if the turn is not ours to execute, and
         `JournalUnavailable` after it has ended if what it said could not be stored.
         """
-        who = f"longwatch turn: {self._execution.command[0]}"
-        with self._attendance.signals():
-            next_line = self._desk.start(executor=who, process=this_process())
+        who = f"longwatch turn: {self._command.command[0]}"
+        with self._runner.signals():
+            next_line = self._sink.start(executor=who, process=this_process())
             began = self._clock.monotonic()
             try:
-                child = self._started()
+                child = self._start_child()
             except OSError as error:
-                _, words = describe_start_failure(self._execution.command[0], error)
-                return ExecutorResult(self._ended("turn_failed", {"error_message": words}), words)
-            carrier = LinePump(
-                self._desk,
+                _, description = describe_start_failure(self._command.command[0], error)
+                return ExecutorResult(
+                    self._end_turn("turn_failed", {"error_message": description}), description
+                )
+            pump = LinePump(
+                self._sink,
                 next_line,
                 stop=self._stop,
                 show=self._show,
-                tell=self._tell,
+                warn=self._warn,
                 clock=self._clock,
-                keep=self._keep,
-                remark=self._remark,
+                keep=self._store_unsent,
+                notify=self._notify,
             )
-            carrier.start()
-            self._attendance.attend(
+            pump.start()
+            self._runner.run(
                 child,
-                stdout=Reading(
-                    lambda line: self._take_stdout(line.shown, carrier),
-                    max_line_bytes=self._desk.max_line_bytes,
+                stdout=OutputTarget(
+                    lambda line: self._on_stdout(line.shown, pump),
+                    max_line_bytes=self._sink.max_line_bytes,
                 ),
-                stderr=Reading(self._take_stderr, self._stderr),
+                stderr=OutputTarget(self._on_stderr, self._stderr),
             )
             duration = round((self._clock.monotonic() - began) * 1000, 3)
-            carrier.finish(self._patience_seconds, self._attendance.has_signals)
-            if carrier.error is not None:
-                raise carrier.error
+            pump.finish(self._retry_seconds, self._runner.has_signals)
+            if pump.error is not None:
+                raise pump.error
             exit_ = Exit.of(child.returncode) if child.returncode is not None else None
-            turn = self._ended(*self._ending(child, exit_, duration))
+            turn = self._end_turn(*self._ending(child, exit_, duration))
             self._report_leftover(child)
-        words = exit_.words if exit_ is not None else "still running"
-        return ExecutorResult(turn, words, self._interrupted_by(exit_))
+        description = exit_.description if exit_ is not None else "still running"
+        return ExecutorResult(turn, description, self._interrupted_by(exit_))
 
-    def _started(self) -> Child:
-        task = self._execution
-        with _as_file(task.prompt) as stdin:
+    def _start_child(self) -> Child:
+        command = self._command
+        with _as_file(command.prompt) as stdin:
             return Child.start(
-                task.command,
-                environment=task.environment,
-                shares_group=task.shares_group,
-                stdin=stdin if task.prompt is not None else None,
+                command.command,
+                environment=command.environment,
+                shares_group=command.shares_group,
+                stdin=stdin if command.prompt is not None else None,
             )
 
     @property
-    def _patience_seconds(self) -> float:
+    def _retry_seconds(self) -> float:
         """How long a desk that does not answer is waited for: less if somebody wanted us to stop."""
-        is_told_to_stop = self._stopping.reason is not None and not self._is_ended_by_others
-        return (
-            min(HURRIED_SECONDS, self._desk.patience_seconds)
-            if is_told_to_stop
-            else self._desk.patience_seconds
-        )
+        is_stopping = self._stop_policy.reason is not None and not self._is_ended_by_others
+        return min(HURRIED_SECONDS, self._sink.retry_seconds) if is_stopping else self._sink.retry_seconds
 
-    def _take_stdout(self, line: str, carrier: LinePump) -> None:
+    def _on_stdout(self, line: str, pump: LinePump) -> None:
         if not line.strip():
             return
-        carrier.take(line)
-        is_first = not self._has_reported and self._stopping.reason is None
+        pump.take(line)
+        is_first = not self._has_reported and self._stop_policy.reason is None
         if is_first and may_report(line) and report_of(line) is not None:
             self._has_reported = True
-            self._attendance.release_after(self._execution.exit_wait_seconds)
+            self._runner.release_after(self._command.exit_wait_seconds)
 
     def _report_leftover(self, child: Child) -> None:
         """Name what still runs although the turn has ended, and kill it where that is wanted."""
@@ -172,25 +170,25 @@ class Executor:
         if not is_running and not child.has_leftovers():
             return
         what = f"process {child.pid}" if is_running else f"a process that {child.pid} started"
-        if self._execution.kill_leftover:
+        if self._command.kill_leftover:
             child.kill()
-            self._tell(f"{what} was still running after the end of the turn and was killed")
+            self._warn(f"{what} was still running after the end of the turn and was killed")
         else:
-            self._tell(f"{what} is still running after the end of the turn. --kill-leftover kills it")
+            self._warn(f"{what} is still running after the end of the turn. --kill-leftover kills it")
 
     def _stop(self) -> None:
         self._is_ended_by_others = True
-        self._attendance.stop(signal.SIGTERM)
+        self._runner.stop(signal.SIGTERM)
 
-    def _take_stderr(self, line: OutputLine) -> None:
+    def _on_stderr(self, line: OutputLine) -> None:
         self._last_lines.append(line.shown.rpartition("\r")[2][-LAST_LINE_CHARACTERS:])
 
     def _interrupted_by(self, exit_: Exit | None) -> int | None:
         """The signal that came for us. What a terminal sends reaches a command that shares it too."""
         if self._is_ended_by_others:
             return None
-        own = exit_.signal_number if exit_ is not None and self._execution.shares_group else None
-        return self._stopping.reason or (own if own in FROM_TERMINAL else None)
+        own = exit_.signal_number if exit_ is not None and self._command.shares_group else None
+        return self._stop_policy.reason or (own if own in TERMINAL_SIGNALS else None)
 
     def _ending(self, child: Child, exit_: Exit | None, duration_ms: float) -> tuple[str, dict[str, object]]:
         """What was seen of the process, as the end of the turn. The agent's report is judged beside it."""
@@ -198,32 +196,32 @@ class Executor:
         if exit_ is None or (self._has_reported and interrupted_by is not None):
             # The agent had reported, and its process did not end by itself.
             return "turn_completed", {"leftover_pid": child.pid, "execution_time_ms": duration_ms}
-        _, said = terminal_event(
+        _, payload = terminal_event(
             exit_,
             interrupted_by=interrupted_by,
             execution_time_ms=duration_ms,
             stderr=list(self._last_lines),
         )
-        status = said.pop("status")
-        del said["written_for"]
+        status = payload.pop("status")
+        del payload["written_for"]
         if status == "completed":
-            return "turn_completed", said
+            return "turn_completed", payload
         if status == "interrupted":
-            return "turn_cancelled", {**said, "by": "executor"}
-        last = [line for line in self._last_lines if line.strip()][-TOLD_LINES:]
+            return "turn_cancelled", {**payload, "by": "executor"}
+        last = [line for line in self._last_lines if line.strip()][-MESSAGE_LINES:]
         if last:
-            said["error_message"] = f"{exit_.words}: " + "\n".join(last)
-        return "turn_failed", said
+            payload["error_message"] = f"{exit_.description}: " + "\n".join(last)
+        return "turn_failed", payload
 
-    def _ended(self, type_: str, said: Mapping[str, object]) -> Standing:
+    def _end_turn(self, type_: str, payload: Mapping[str, object]) -> TurnStatus:
         """How the turn stands at the end; this one is written if it has none."""
-        give_up_at, backoff = self._clock.monotonic() + self._patience_seconds, RETRIES
+        give_up_at, backoff = self._clock.monotonic() + self._retry_seconds, RETRIES
         while True:
             try:
-                return self._desk.end(type_, said)
+                return self._sink.end(type_, payload)
             except WorthAnotherTry:
                 backoff = backoff.failed()
-                if self._clock.monotonic() >= give_up_at or self._attendance.has_signals():
+                if self._clock.monotonic() >= give_up_at or self._runner.has_signals():
                     raise
                 self._clock.sleep(backoff.delay or 0.0)
 

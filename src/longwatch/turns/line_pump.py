@@ -23,7 +23,7 @@ WAITING_LINES = 10_000
 LINE_COSTS = 100  # characters that each line is counted with, besides its own
 
 
-class Waiting:
+class LineQueue:
     """A queue between the thread that reads lines and the one that stores them."""
 
     def __init__(self, most_characters: int = WAITING_CHARACTERS, most_lines: int = WAITING_LINES) -> None:
@@ -78,12 +78,12 @@ class Waiting:
         return len(self._lines) < self._most_lines and self._characters + size <= self._most_characters
 
 
-LOOK_SECONDS = 0.5  # between looks at a turn whose command is silent
+POLL_SECONDS = 0.5  # between looks at a turn whose command is silent
 GATHERED_LINES = 500  # fed at once
 GATHERED_CHARACTERS = 4 * 1024 * 1024
 RETRIES = Backoff(0.1, 2.0, 5.0, jitter=0.25)
 
-Keep = Callable[[int, Sequence[str]], None]
+StoreUnsent = Callable[[int, Sequence[str]], None]
 """Puts away lines that were not stored, with the number of the first."""
 
 
@@ -92,25 +92,25 @@ class LinePump:
 
     def __init__(
         self,
-        desk: TurnSink,
+        sink: TurnSink,
         next_line: int,
         *,
         stop: Callable[[], None],
         show: Callable[[Sequence[Event]], None],
-        tell: Callable[[str], None],
+        warn: Callable[[str], None],
         clock: Clock,
-        keep: Keep | None = None,
-        remark: Callable[[str], None] | None = None,
+        keep: StoreUnsent | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
-        self._desk = desk
+        self._sink = sink
         self._next_line = next_line
         self._stop = stop
         self._show: Callable[[Sequence[Event]], None] | None = show
-        self._tell = tell
-        self._remark = remark or tell  # what is not a loss, so that a quiet caller may leave it out
+        self._warn = warn
+        self._notify = notify or warn  # what is not a loss, so that a quiet caller may leave it out
         self._clock = clock
-        self._keep = keep
-        self._lines = Waiting()
+        self._store_unsent = keep
+        self._lines = LineQueue()
         self._is_over = False  # further lines have no place in the turn
         self._give_up_at: float | None = None
         self._thread = threading.Thread(target=self._work, name="longwatch-turn", daemon=True)
@@ -121,21 +121,21 @@ class LinePump:
 
     def take(self, line: str) -> None:
         """One line of the command's output. Waits while too many are waiting."""
-        while self._thread.is_alive() and not self._lines.put(line, LOOK_SECONDS):
+        while self._thread.is_alive() and not self._lines.put(line, POLL_SECONDS):
             pass
 
-    def finish(self, patience_seconds: float, is_hurried: Callable[[], bool] = lambda: False) -> None:
+    def finish(self, retry_seconds: float, is_hurried: Callable[[], bool] = lambda: False) -> None:
         """There are no more lines. Return when all are stored, or cannot be, or somebody is in a hurry."""
-        self._give_up_at = self._clock.monotonic() + patience_seconds
+        self._give_up_at = self._clock.monotonic() + retry_seconds
         self._lines.close()
-        self._thread.join(LOOK_SECONDS)
+        self._thread.join(POLL_SECONDS)
         if self._thread.is_alive():
-            self._remark(
-                f"the last lines of the command wait up to {patience_seconds:g} s for the journal. "
+            self._notify(
+                f"the last lines of the command wait up to {retry_seconds:g} s for the journal. "
                 "Ctrl-C gives up"
             )
         while self._thread.is_alive():
-            self._thread.join(LOOK_SECONDS)
+            self._thread.join(POLL_SECONDS)
             if is_hurried():
                 self._give_up_at = self._clock.monotonic()
 
@@ -143,70 +143,70 @@ class LinePump:
         is_last = False
         while not is_last:
             lines, is_last = self._lines.take(
-                LOOK_SECONDS, most_lines=GATHERED_LINES, most_characters=GATHERED_CHARACTERS
+                POLL_SECONDS, most_lines=GATHERED_LINES, most_characters=GATHERED_CHARACTERS
             )
             try:
                 if self._is_over:
-                    self._put_away(lines)
+                    self._keep_unsent(lines)
                 elif lines:
                     self._feed(lines)
                 elif not is_last:
-                    self._look()
+                    self._poll()
             except LongwatchError as error:
                 self.error, self._is_over = error, True
-                self._tell(f"what the command says is not stored any more: {error}")
-                self._put_away(lines)
+                self._warn(f"what the command says is not stored any more: {error}")
+                self._keep_unsent(lines)
 
     def _feed(self, lines: list[str]) -> None:
         try:
-            fed = self._patiently_fed(lines)
+            fed = self._feed_with_retries(lines)
         except TurnEnded:
-            self._ended()
+            self._on_turn_ended()
             return
         self._next_line += len(lines)
-        self._shown(fed.events)
+        self._show_events(fed.events)
 
-    def _patiently_fed(self, lines: list[str]) -> LineResult:
+    def _feed_with_retries(self, lines: list[str]) -> LineResult:
         backoff = RETRIES
         while True:
             try:
-                fed = self._desk.feed(lines, self._next_line)
+                fed = self._sink.feed(lines, self._next_line)
             except WorthAnotherTry as error:
                 backoff = backoff.failed()
                 if self._give_up_at is not None and self._clock.monotonic() >= self._give_up_at:
                     raise
                 if backoff.failures == 1:
-                    self._remark(f"the journal does not take the command's lines, which wait: {error}")
+                    self._notify(f"the journal does not take the command's lines, which wait: {error}")
                 self._clock.sleep(backoff.delay or 0.0)
             else:
                 if backoff.failures:
-                    self._remark("the journal takes the command's lines again")
+                    self._notify("the journal takes the command's lines again")
                 return fed
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         try:
-            standing = self._desk.standing()
+            read_status = self._sink.read_status()
         except WorthAnotherTry:
             return
-        if standing.has_ended:
-            self._ended()
+        if read_status.has_ended:
+            self._on_turn_ended()
 
-    def _ended(self) -> None:
+    def _on_turn_ended(self) -> None:
         """The turn was ended by another writer: an interrupt, or a newer turn."""
         self._is_over = True
         self._stop()
 
-    def _put_away(self, lines: Sequence[str]) -> None:
-        if self.error is None or self._keep is None or not lines:
+    def _keep_unsent(self, lines: Sequence[str]) -> None:
+        if self.error is None or self._store_unsent is None or not lines:
             return
         try:
-            self._keep(self._next_line, lines)
+            self._store_unsent(self._next_line, lines)
         except OSError as error:
-            self._keep = None
-            self._tell(f"what was not stored cannot be kept here either: {error}")
+            self._store_unsent = None
+            self._warn(f"what was not stored cannot be kept here either: {error}")
         self._next_line += len(lines)
 
-    def _shown(self, events: Sequence[Event]) -> None:
+    def _show_events(self, events: Sequence[Event]) -> None:
         if self._show is None or not events:
             return
         try:

@@ -14,11 +14,11 @@ from hashlib import blake2b
 from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
 from longwatch.model.event import Event
 from longwatch.model.numbering import with_line
-from longwatch.turns.dialects import AgentReport, BlockContent, BlockKind, ParsedLine, read_line, said
+from longwatch.turns.dialects import AgentReport, BlockContent, BlockKind, ParsedLine, parse_object, read_line
 from longwatch.turns.dialects.messages import apply_denials
 from longwatch.turns.events import EventMaker
 from longwatch.turns.turn import TurnState, wire_status_of
-from longwatch.turns.verdict import TurnEvidence, judge, worse
+from longwatch.turns.verdict import TurnEvidence, judge, pick_worse
 
 MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that ids sort as lines do
 
@@ -54,7 +54,7 @@ class _Part:
     """One event that a line becomes."""
 
     type: str
-    said: Mapping[str, object]
+    parse_object: Mapping[str, object]
     fixed: Mapping[str, object] = field(default_factory=dict)
     call_id: str | None = None
     repeats_start: bool = False
@@ -80,7 +80,7 @@ class LineReader:
         self._ended: str | None = state.wire_status if state.has_ended else None
         self._denied = set(state.denied)  # tools, those of this batch included
         self._uses: set[str] = set()  # of tools, in this batch
-        self._named: set[str] = set()  # in this batch
+        self._names: set[str] = set()  # in this batch
         self._blank = 0  # lines since the last one with an event
         self.lines = state.lines  # that are fed, those of this batch included
 
@@ -92,7 +92,7 @@ class LineReader:
         number = self._fill(batch, lines, first_line)
         if self._blank and number is not None and self._ended is None:
             # Blank lines at the end of the batch; without an event they would be missing.
-            self._take(
+            self._add_line(
                 batch, [(_Part("turn_line", {"line": ""}), None)], _key("", number, named=False), number
             )
         return batch
@@ -118,7 +118,7 @@ class LineReader:
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
                 return number - 1
             report = apply_denials(report, self._denied)
-            if not self._take(batch, list(parts), key, number):
+            if not self._add_line(batch, list(parts), key, number):
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
                 )
@@ -127,28 +127,30 @@ class LineReader:
                 return None
             batch.accepted += 1
             if report is not None and not self._state.has_ended:
-                self._reported(batch, report)
+                self._add_report(batch, report)
         return number
 
     def _read(
         self, text: str, number: int | None
     ) -> tuple[Iterator[tuple[_Part, str | None]], str, AgentReport | None]:
         try:
-            spoken = said(read_line(text))
+            parsed = parse_object(read_line(text))
         except ValueError:
             if not self._keep_output:
                 raise
             output = _Part("output", {"stream": "stdout", "text": text})
             return iter([(output, None)]), _key(text, number, named=False), None
-        return _parts(spoken), _key(text, number, named=spoken.uuid is not None), spoken.report
+        return _parts(parsed), _key(text, number, named=parsed.uuid is not None), parsed.report
 
-    def _take(self, batch: LineBatch, parts: list[tuple[_Part, str | None]], key: str, number: int) -> bool:
+    def _add_line(
+        self, batch: LineBatch, parts: list[tuple[_Part, str | None]], key: str, number: int
+    ) -> bool:
         """Add what is new of a line; False if the turn has ended before it."""
         named = [f"{key}-{item:03d}" for item in range(len(parts))]
         new = [
             (item, name)
             for item, name in enumerate(named)
-            if name not in self._state.seen and name not in self._named
+            if name not in self._state.seen and name not in self._names
         ]
         if new and self._ended is not None:
             return False
@@ -158,9 +160,9 @@ class LineReader:
             part, parent = parts[item]
             if part.repeats_start and self._has_use(part.call_id):
                 continue
-            self._named.add(name)
+            self._names.add(name)
             batch.events.append(self._event(part, parent, key, (number, after), item))
-            if isinstance(denied := part.said.get("denied"), str) and part.type == "block":
+            if isinstance(denied := part.parse_object.get("denied"), str) and part.type == "block":
                 self._denied.add(denied)
             if part.call_id is not None:
                 self._uses.add(part.call_id)
@@ -173,8 +175,8 @@ class LineReader:
             for block in reversed(self._state.blocks)
         )
 
-    def _reported(self, batch: LineBatch, report: AgentReport) -> None:
-        batch.report = worse(batch.report, report)
+    def _add_report(self, batch: LineBatch, report: AgentReport) -> None:
+        batch.report = pick_worse(batch.report, report)
         if not self._defer_end:
             self._ended = wire_status_of(judge(TurnEvidence(report)).status)
 
@@ -185,7 +187,7 @@ class LineReader:
             f"{turn_id}-{number:08d}-{item:03d}-{key}",
             part.type,
             self._now,
-            part.said,
+            part.parse_object,
             fixed={**part.fixed, "line_number": number, "after_line": after, "item": item},
             call_id=part.call_id,
             parent_call_id=parent,
@@ -199,15 +201,15 @@ def _key(text: str, number: int | None, *, named: bool) -> str:
     return blake2b(f"{shown}\0{text}".encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
-def _parts(spoken: ParsedLine) -> Iterator[tuple[_Part, str | None]]:
+def _parts(parsed: ParsedLine) -> Iterator[tuple[_Part, str | None]]:
     """The events of a line, each with the call in which it was said."""
-    parent = spoken.parent_tool_use_id
-    for block in spoken.blocks:
+    parent = parsed.parent_tool_use_id
+    for block in parsed.blocks:
         yield _block_part(block), parent
-    if spoken.rest is not None:
-        yield _Part("turn_line", {"line": spoken.rest}), parent
-    if spoken.report is not None:
-        yield _report_part(spoken.report), parent
+    if parsed.rest is not None:
+        yield _Part("turn_line", {"line": parsed.rest}), parent
+    if parsed.report is not None:
+        yield _report_part(parsed.report), parent
 
 
 def _block_part(block: BlockContent) -> _Part:
@@ -215,5 +217,5 @@ def _block_part(block: BlockContent) -> _Part:
 
 
 def _report_part(report: AgentReport) -> _Part:
-    told = {} if report.reason is None else {"error_message": report.reason}
-    return _Part("turn_result", {**report.fields, **told}, {"reported": report.reported.value})
+    reason = {} if report.reason is None else {"error_message": report.reason}
+    return _Part("turn_result", {**report.fields, **reason}, {"reported": report.reported.value})

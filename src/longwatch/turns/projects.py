@@ -61,7 +61,7 @@ class AddedTurn:
     order: Order
 
     @property
-    def place(self) -> tuple[int, Order]:
+    def sort_key(self) -> tuple[int, Order]:
         """Where it stands among the turns. Whoever saw another took a higher number, whatever the time."""
         return (self.number, self.order)
 
@@ -105,10 +105,10 @@ class Conversation:
                     conversation = replace(conversation, title=title, order=event.order)
             elif event.type == "turn_added":
                 turn = _added_turn(event)
-                known = added.get(turn.turn_id) if turn is not None else None
-                if turn is not None and (known is None or turn.place < known.place):
+                stored = added.get(turn.turn_id) if turn is not None else None
+                if turn is not None and (stored is None or turn.sort_key < stored.sort_key):
                     added[turn.turn_id] = turn
-        turns = sorted(added.values(), key=lambda turn: turn.place)
+        turns = sorted(added.values(), key=lambda turn: turn.sort_key)
         return replace(conversation, turns=tuple(turns))
 
 
@@ -136,7 +136,7 @@ def _added_turn(event: Event) -> AddedTurn | None:
     return AddedTurn(turn_id, 0 if number is None else int(number), event.order)
 
 
-REMEMBERED_WRITES = 10_000
+MAX_WRITTEN_RUNS = 10_000
 
 
 class Projects:
@@ -156,17 +156,17 @@ class Projects:
         """Make a project. One that is there already under this id and name is simply returned."""
         project_id = new_id() if id is None else id
         run_id, at = project_run(project_id), self._clock.now_ms()
-        said, fixed = {"name": name}, {"project_id": project_id}
-        known, events = self._project(project_id), list[Event]()
-        if known.exists:
-            _check_same("project", project_id, wanted=name, found=known.name)
+        fields, fixed = {"name": name}, {"project_id": project_id}
+        stored, events = self._project(project_id), list[Event]()
+        if stored.exists:
+            _check_same("project", project_id, wanted=name, found=stored.name)
         else:
             events.append(
-                self._make_lasting(run_id, f"{run_id}#created", "project_created", at, said, fixed=fixed)
+                self._make_lasting(run_id, f"{run_id}#created", "project_created", at, fields, fixed=fixed)
             )
         if project_id not in self._lists.read(PROJECTS_RUN, ProjectList).ids:
             events.append(
-                self._make_lasting(PROJECTS_RUN, f"{run_id}#added", "project_added", at, said, fixed=fixed)
+                self._make_lasting(PROJECTS_RUN, f"{run_id}#added", "project_added", at, fields, fixed=fixed)
             )
         self._append(events)
         return self._project(project_id)
@@ -191,16 +191,16 @@ class Projects:
         conversation_id = new_id() if id is None else id
         run_id, parent = conversation_run(project_id, conversation_id), project_run(project_id)
         at = self._clock.now_ms()
-        known, events = self._conversation(project_id, conversation_id), list[Event]()
-        if known.exists:
-            _check_same("session", conversation_id, wanted=title, found=known.title)
+        stored, events = self._conversation(project_id, conversation_id), list[Event]()
+        if stored.exists:
+            _check_same("session", conversation_id, wanted=title, found=stored.title)
         else:
-            said = {"project_id": project_id, "title": title, "name": title, "parent_run_id": parent}
-            events.append(self._make_lasting(run_id, f"{run_id}#created", "conversation_created", at, said))
+            fields = {"project_id": project_id, "title": title, "name": title, "parent_run_id": parent}
+            events.append(self._make_lasting(run_id, f"{run_id}#created", "conversation_created", at, fields))
         if conversation_id not in project.conversation_ids:
-            said, fixed = {"title": title}, {"conversation_id": conversation_id}
+            fields, fixed = {"title": title}, {"conversation_id": conversation_id}
             event_id = f"{run_id}#added"
-            events.append(self._make_lasting(parent, event_id, "conversation_added", at, said, fixed=fixed))
+            events.append(self._make_lasting(parent, event_id, "conversation_added", at, fields, fixed=fixed))
         self._append(events)
         return self._conversation(project_id, conversation_id)
 
@@ -235,7 +235,7 @@ class Projects:
         if events:
             with suppress(EventConflict):
                 self._journal.append(events)
-            if len(self._written) >= REMEMBERED_WRITES:
+            if len(self._written) >= MAX_WRITTEN_RUNS:
                 self._written.clear()
             self._written.update(event.run_id for event in events)
 

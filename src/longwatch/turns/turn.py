@@ -55,7 +55,7 @@ class Block:
         return self.order[0]
 
     @property
-    def place(self) -> tuple[int, int, Order]:
+    def sort_key(self) -> tuple[int, int, Order]:
         """Where it stands: by line and place in the line, then as it happened."""
         return (self.line_number, self.item, self.order)
 
@@ -75,8 +75,8 @@ class Block:
             name=name,
             kind=kind,
             content=content,
-            line_number=_whole(payload, "line_number", NOT_NUMBERED),
-            item=_whole(payload, "item", 0),
+            line_number=_int_of(payload, "line_number", NOT_NUMBERED),
+            item=_int_of(payload, "item", 0),
             order=event.order,
         )
 
@@ -232,8 +232,8 @@ def reported(state: TurnState) -> AgentReport | None:
 
 def turn_state(events: Iterable[Event]) -> TurnState:
     """The turn that these events make. They are all of one run; without any there is no turn."""
-    known = list(events)
-    return TurnState(known[0].run_id if known else "").plus(known)
+    given = list(events)
+    return TurnState(given[0].run_id if given else "").plus(given)
 
 
 def position_of(state: TurnState, *more: str) -> str:
@@ -299,15 +299,15 @@ class _Fold:
         if event.type == "block":
             self._add_block(event, name, is_new=is_new)
         elif event.type == "turn_created":
-            self._created(event)
+            self._add_creation(event)
         elif event.type == "turn_started":
-            self._started(event)
+            self._add_start(event)
         elif event.type == "turn_result":
             report = TurnReport.of(event)
             if report.beats(self._report):
                 self._report = report
         elif event.type in ENDS or event.type == UNREADABLE:
-            self._ended(event)
+            self._add_ending(event)
 
     def state(self) -> TurnState:
         before = self._before
@@ -341,10 +341,10 @@ class _Fold:
             if twin is None or twin.order <= block.order:
                 return
             blocks.remove(twin)
-        insort(blocks, block, key=lambda each: each.place)
+        insort(blocks, block, key=lambda each: each.sort_key)
         self._blocks = blocks
 
-    def _ended(self, event: Event) -> None:
+    def _add_ending(self, event: Event) -> None:
         stated = Ending.of(event)
         if stated is None:
             return
@@ -354,25 +354,25 @@ class _Fold:
         elif stated.beats(self._ending):
             self._ending = stated
 
-    def _created(self, event: Event) -> None:
-        said = event.payload
+    def _add_creation(self, event: Event) -> None:
+        payload = event.payload
         if self._creation is None or event.order < self._creation.order:
             self._creation = Creation(
                 order=event.order,
-                project_id=text_of(said, "project_id") or "",
-                conversation_id=text_of(said, "conversation_id") or "",
-                number=_whole(said, "number", 0),
-                prompt=text_of(said, "prompt"),
+                project_id=text_of(payload, "project_id") or "",
+                conversation_id=text_of(payload, "conversation_id") or "",
+                number=_int_of(payload, "number", 0),
+                prompt=text_of(payload, "prompt"),
             )
 
-    def _started(self, event: Event) -> None:
-        said = event.payload
+    def _add_start(self, event: Event) -> None:
+        payload = event.payload
         if self._start is None or event.order < self._start.order:
             self._start = TurnStart(
-                event.order, text_of(said, "executor"), ProcessIdentity.of(said.get("process"))
+                event.order, text_of(payload, "executor"), ProcessIdentity.of(payload.get("process"))
             )
 
 
-def _whole(payload: Mapping[str, object], name: str, otherwise: int) -> int:
+def _int_of(payload: Mapping[str, object], name: str, otherwise: int) -> int:
     number = number_of(payload, name)
     return otherwise if number is None else int(number)

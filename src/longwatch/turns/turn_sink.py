@@ -12,7 +12,7 @@ from longwatch.turns.line_reader import LineResult
 from longwatch.turns.turn import TurnState
 
 MAX_LINE_BYTES = 16 * 1024 * 1024  # agents print whole files, and images, on one line
-PATIENCE_SECONDS = 10.0
+RETRY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TurnName:
         return cls(state.creation.project_id, state.creation.conversation_id, state.turn_id)
 
 
-class Standing(Protocol):
+class TurnStatus(Protocol):
     """How a turn stands."""
 
     @property
@@ -54,7 +54,7 @@ class TurnSink(Protocol):
         """How long a line may be; the rest of a longer one is left out."""
 
     @property
-    def patience_seconds(self) -> float:
+    def retry_seconds(self) -> float:
         """How long to try on when the command has ended and the desk does not answer."""
 
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
@@ -66,10 +66,10 @@ class TurnSink(Protocol):
         The agent's report among them does not end the turn; `end` does, when its process is known too.
         """
 
-    def standing(self) -> Standing:
+    def read_status(self) -> TurnStatus:
         """How the turn stands, as far as is known."""
 
-    def end(self, type: str, said: Mapping[str, object]) -> Standing:
+    def end(self, type: str, fields: Mapping[str, object]) -> TurnStatus:
         """End the turn, judging what is said of the process beside the agent's report; how it stands then."""
 
 
@@ -77,7 +77,7 @@ class JournalTurnSink:
     """A desk before a journal that this process has open."""
 
     max_line_bytes = MAX_LINE_BYTES
-    patience_seconds = PATIENCE_SECONDS
+    retry_seconds = RETRY_SECONDS
 
     def __init__(self, conversations: Conversations, name: TurnName) -> None:
         self._conversations = conversations
@@ -90,8 +90,8 @@ class JournalTurnSink:
     def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
         return self._conversations.feed(*self._ids, lines, first_line, keep_output=True, defer_end=True)
 
-    def standing(self) -> TurnState:
+    def read_status(self) -> TurnState:
         return self._conversations.turn(*self._ids)
 
-    def end(self, type: str, said: Mapping[str, object]) -> TurnState:
-        return self._conversations.end(*self._ids, type, said)
+    def end(self, type: str, fields: Mapping[str, object]) -> TurnState:
+        return self._conversations.end(*self._ids, type, fields)

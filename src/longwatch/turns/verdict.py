@@ -65,7 +65,7 @@ class TurnEvidence:
 
     report: AgentReport | None = None  # of the agent
     process: ProcessEnd = ProcessEnd.UNOBSERVED
-    process_words: str | None = None  # such as "exit code 3: no such file"
+    process_description: str | None = None  # such as "exit code 3: no such file"
     details: Mapping[str, object] = field(default_factory=dict)  # stored with the ending
 
 
@@ -85,84 +85,88 @@ def judge(evidence: TurnEvidence) -> TurnVerdict:
 
 
 def _reason(evidence: TurnEvidence) -> str:
-    report, words = evidence.report, evidence.process_words or evidence.process.value
+    report, description = evidence.report, evidence.process_description or evidence.process.value
     contradicts = evidence.process in _DECIDING
     if report is None:
-        return words if contradicts else f"the agent reported no result ({words})"
+        return description if contradicts else f"the agent reported no result ({description})"
     if not contradicts:
         return report.reason or report.reported.value
     if report.reported is Reported.FAILURE:
-        return f"{report.reason} ({words})" if evidence.process is ProcessEnd.STOPPED else str(report.reason)
-    return f"{report.reason or 'the agent reported success'}; then {words}"
+        return (
+            f"{report.reason} ({description})"
+            if evidence.process is ProcessEnd.STOPPED
+            else str(report.reason)
+        )
+    return f"{report.reason or 'the agent reported success'}; then {description}"
 
 
-def evidence_of(type_: str, said: Mapping[str, object], report: AgentReport | None) -> TurnEvidence:
+def evidence_of(type_: str, fields: Mapping[str, object], report: AgentReport | None) -> TurnEvidence:
     """The evidence in an ending that an executor or a client states, beside the agent's report.
 
     A stated failure and an error text always count against success. A stated success counts only if nothing
     is said of the process: beside an exit code or a leftover process, the agent's report decides.
     """
-    process, words = _process_end(type_, said)
+    process, description = _process_end(type_, fields)
     if process not in _DECIDING:
-        report = worse(report, _stated(type_, said, process, report))
-    return TurnEvidence(report, process, words, said)
+        report = pick_worse(report, _stated_outcome(type_, fields, process, report))
+    return TurnEvidence(report, process, description, fields)
 
 
-def _stated(
-    type_: str, said: Mapping[str, object], process: ProcessEnd, report: AgentReport | None
+def _stated_outcome(
+    type_: str, fields: Mapping[str, object], process: ProcessEnd, report: AgentReport | None
 ) -> AgentReport | None:
     """The outcome that an ending states; None if it only describes the process."""
-    told = error_of(said)
-    if type_ != "turn_completed" or told is not None:
-        return AgentReport(Reported.FAILURE, told or "failed", report.fields if report is not None else {})
+    message = error_of(fields)
+    if type_ != "turn_completed" or message is not None:
+        return AgentReport(Reported.FAILURE, message or "failed", report.fields if report is not None else {})
     return AgentReport(Reported.SUCCESS) if process is ProcessEnd.UNOBSERVED else None
 
 
-def worse(one: AgentReport | None, other: AgentReport | None) -> AgentReport | None:
+def pick_worse(one: AgentReport | None, other: AgentReport | None) -> AgentReport | None:
     """Of two reports the one that speaks more against success; the first of equals."""
     if one is None or other is None:
         return one or other
     return other if other.reported.severity > one.reported.severity else one
 
 
-def _process_end(type_: str, said: Mapping[str, object]) -> tuple[ProcessEnd, str | None]:
-    told, code, signal = error_of(said), number_of(said, "exit_code"), text_of(said, "signal")
+def _process_end(type_: str, fields: Mapping[str, object]) -> tuple[ProcessEnd, str | None]:
+    message, code, signal = error_of(fields), number_of(fields, "exit_code"), text_of(fields, "signal")
     if type_ == "turn_cancelled":
-        return ProcessEnd.STOPPED, told or "the executor stopped it"
+        return ProcessEnd.STOPPED, message or "the executor stopped it"
     if signal is not None:
-        return ProcessEnd.SIGNAL, told or f"ended by {signal}"
+        return ProcessEnd.SIGNAL, message or f"ended by {signal}"
     if code:
-        return ProcessEnd.ERROR, told or f"exit code {code:g}"
-    if number_of(said, "leftover_pid") is not None:
-        return ProcessEnd.RUNNING, f"process {said['leftover_pid']} is still running"
+        return ProcessEnd.ERROR, message or f"exit code {code:g}"
+    if number_of(fields, "leftover_pid") is not None:
+        return ProcessEnd.RUNNING, f"process {fields['leftover_pid']} is still running"
     if code is not None:
-        return ProcessEnd.CLEAN, told or "exit code 0"
-    return ProcessEnd.UNOBSERVED, told
+        return ProcessEnd.CLEAN, message or "exit code 0"
+    return ProcessEnd.UNOBSERVED, message
 
 
-def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, said: Mapping[str, object]) -> Event:
+def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, fields: Mapping[str, object]) -> Event:
     """The terminal event of a turn."""
-    return maker.event(turn_id, ending_id(turn_id), type_, at, said)
+    return maker.event(turn_id, ending_id(turn_id), type_, at, fields)
 
 
 def verdict_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEvidence) -> Event:
     """The terminal event that the evidence makes."""
     verdict, report = judge(evidence), evidence.report
-    said = {**(report.fields if report is not None else {}), **evidence.details}
-    said.pop("error_message", None)
+    fields = {**(report.fields if report is not None else {}), **evidence.details}
+    fields.pop("error_message", None)
     type_ = TYPES.get(verdict.status, "turn_failed")
     if type_ == "turn_failed" and verdict.status is not Status.FAILED:
-        said["status"] = verdict.status.value
+        fields["status"] = verdict.status.value
     if verdict.reason is not None:
-        said["error_message"] = verdict.reason
+        fields["error_message"] = verdict.reason
     if report is None:
-        said["written_for"] = True
-    return ending_event(maker, turn_id, type_, at, said)
+        fields["written_for"] = True
+    return ending_event(maker, turn_id, type_, at, fields)
 
 
 def died_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Event:
     """The terminal event of a turn whose executor died, as a process beside the executor reports it."""
-    said = {
+    fields = {
         "status": Status.DIED.value,
         "written_for": True,
         "error_code": PROCESS_DIED,
@@ -171,7 +175,7 @@ def died_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Ev
         "not_after": at,
         "exit_observed": False,
     }
-    return ending_event(maker, state.turn_id, "workflow_error", at, said)
+    return ending_event(maker, state.turn_id, "workflow_error", at, fields)
 
 
 def correction_of(first: Ending, later: Event) -> Event | None:

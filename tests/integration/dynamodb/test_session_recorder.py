@@ -19,7 +19,7 @@ def test_an_error_larger_than_an_item_still_leaves_the_failed_record(
     journal = DynamoJournal(SharedTable(address), address)
     session_id = f"{letter}-{characters}"
 
-    stored = SessionRecorder(journal, session_id, execution="e-1").tell(
+    stored = SessionRecorder(journal, session_id, execution="e-1").try_record(
         "AGENT_BACKGROUND_TASK_FAILED", error=RuntimeError(letter * characters)
     )
 
@@ -36,7 +36,7 @@ def test_a_failure_has_its_first_4096_characters_in_error_message(engine_url: st
     with new_table(engine_url, "session") as address:
         journal = DynamoJournal(SharedTable(address), address)
 
-        SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_FAILED", error="y" * 1_000_000)
+        SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_FAILED", error="y" * 1_000_000)
 
         (item,) = client_of(engine_url).query(
             TableName=address.table,

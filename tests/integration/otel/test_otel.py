@@ -117,8 +117,8 @@ def test_an_exception_fails_the_call_and_reaches_the_traced_code_unchanged(bench
         work()
 
     assert caught.value is error
-    ends = [event.payload for event in bench.events() if event.payload.get("status") == "failed"]
-    assert [end["error_message"] for end in ends] == ["ValueError: boom", "ValueError: boom"]
+    claim_end = [event.payload for event in bench.events() if event.payload.get("status") == "failed"]
+    assert [end["error_message"] for end in claim_end] == ["ValueError: boom", "ValueError: boom"]
     assert bench.told()[-2] == ("workflow_error", "failed")
 
 

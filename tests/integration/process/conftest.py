@@ -70,7 +70,7 @@ class Bench:
             CommandSpec(**fields),
             recorder=recorder,
             open_journal=opened or (lambda: open_journal(self.url, settings=settings)),
-            tell=self.told.append,
+            warn=self.told.append,
             sinks=sinks,
             hold_seconds=self.hold_seconds,
         )

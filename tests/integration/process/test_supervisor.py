@@ -323,7 +323,7 @@ def test_a_command_that_cannot_be_started_leaves_a_run_that_says_so(
 
     assert (outcome.exit_code, outcome.status, outcome.started) == (code, Status.FAILED, False)
     assert bench.types() == ["workflow_start", "workflow_error"]
-    assert bench.of_type("workflow_error")[0].payload["error_message"] == outcome.words
+    assert bench.of_type("workflow_error")[0].payload["error_message"] == outcome.description
 
 
 def test_no_thread_descriptor_or_process_is_left_behind(bench: Bench) -> None:

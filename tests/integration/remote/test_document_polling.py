@@ -131,17 +131,17 @@ async def test_a_deletion_reaches_a_document(
 
 async def test_an_unknown_project_stops_it(client: ServerClient) -> None:
     errors: list[Exception] = []
-    told = asyncio.Event()
+    warnings = asyncio.Event()
 
     def failed(error: Exception) -> None:
         errors.append(error)
-        told.set()
+        warnings.set()
 
     async with (
         asyncio.timeout(PATIENCE_SECONDS),
         DocumentPolling(client, "nowhere", on_error=failed) as polling,
     ):
-        await told.wait()
+        await warnings.wait()
         assert not polling.is_polling
 
     assert isinstance(errors[0], RequestRefused)

@@ -52,10 +52,10 @@ async def listening(file: Path, **options: Any) -> AsyncIterator[str]:
                     await task
 
 
-def desk_of(calls: BlockingClient, told: list[str]) -> RemoteTurnSink:
+def desk_of(calls: BlockingClient, warnings: list[str]) -> RemoteTurnSink:
     turn = RemoteTurns(calls, SYSTEM_CLOCK).create("p", "s", None)
     return RemoteTurnSink(
-        calls, turn.name, maker=EventMaker(MemoryJournal()), tell=told.append, clock=SYSTEM_CLOCK
+        calls, turn.name, maker=EventMaker(MemoryJournal()), warn=warnings.append, clock=SYSTEM_CLOCK
     )
 
 
@@ -63,18 +63,18 @@ async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longwatch.remote.turn_sink.CUT_CHARACTERS", 1_000)
-    told: list[str] = []
+    warnings: list[str] = []
     lines = [assistant("a" * 1_000), assistant("b" * 1_000), assistant("c" * 1_000), "d" * 5_000]
 
     async with listening(tmp_path / "small.db", limits=ServerLimits(body_bytes=BIG)) as url:
         calls = BlockingClient(url)
-        desk = await asyncio.to_thread(desk_of, calls, told)
-        fed = await asyncio.to_thread(desk.feed, lines, 1)
-        turn = (await asyncio.to_thread(calls.get, desk.path)).value
+        sink = await asyncio.to_thread(desk_of, calls, warnings)
+        fed = await asyncio.to_thread(sink.feed, lines, 1)
+        turn = (await asyncio.to_thread(calls.get, sink.path)).value
 
     assert (fed.accepted, fed.blocks) == (4, 3)
     assert [block["content"]["text"][0] for block in turn["blocks"]] == ["a", "b", "c"]
-    assert told == ["line 4 is too long for the server and was cut"]
+    assert warnings == ["line 4 is too long for the server and was cut"]
 
 
 async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path) -> None:
@@ -85,10 +85,10 @@ async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path)
             await asyncio.to_thread(desk_of, BlockingClient(url, token="wrong"), [])
         with pytest.raises(RequestRefused) as forbidden:
             await asyncio.to_thread(desk_of, BlockingClient(url, token=LOOKS), [])
-        desk = await asyncio.to_thread(desk_of, BlockingClient(url, token=RIGHT), [])
+        sink = await asyncio.to_thread(desk_of, BlockingClient(url, token=RIGHT), [])
 
     assert (refused.value.status, forbidden.value.status) == (401, 403)
-    assert desk.path.startswith("/api/projects/p/sessions/s/turns/turn-")
+    assert sink.path.startswith("/api/projects/p/sessions/s/turns/turn-")
 
 
 def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
@@ -124,7 +124,7 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
     calls = BlockingClient(server.url)
     turn = RemoteTurns(calls, SYSTEM_CLOCK).create("elsewhere", "s", None)
     path = RemoteTurnSink(
-        calls, turn.name, maker=EventMaker(MemoryJournal()), tell=print, clock=SYSTEM_CLOCK
+        calls, turn.name, maker=EventMaker(MemoryJournal()), warn=print, clock=SYSTEM_CLOCK
     ).path
     script = (
         "import sys, time; from longwatch.remote.executor_watchdog import ExecutorWatchdog; "
@@ -137,8 +137,8 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
         assert executor.stdout is not None
         beside = int(executor.stdout.readline())
         executor.send_signal(signal.SIGKILL)
-    tag = calls.get(path).tag
-    answer = calls.get(path, {"wait": 20}, tag=tag, longer_seconds=25)
+    etag = calls.get(path).etag
+    answer = calls.get(path, {"wait": 20}, etag=etag, longer_seconds=25)
 
     ended = answer.value or calls.get(path).value
     assert (ended["status"], ended["error"]) == ("failed", "process 7 on far-away is gone")
@@ -149,7 +149,7 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
 async def test_a_last_word_that_is_not_needed_is_not_said(http: httpx2.AsyncClient, project: str) -> None:
     made = await http.post(f"/api/projects/{project}/sessions/s/turns", json={})
     path = f"/api/projects/{project}/sessions/s/turns/{made.json()['id']}"
-    word = ExecutorWatchdog.prepare(str(http.base_url).rstrip("/"), None, path, "gone")
+    word = ExecutorWatchdog.start_process(str(http.base_url).rstrip("/"), None, path, "gone")
     assert word is not None
 
     word.cancel()

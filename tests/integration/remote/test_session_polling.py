@@ -22,7 +22,7 @@ async def new_turn(http: httpx2.AsyncClient, project: str) -> str:
     return found
 
 
-async def tell(http: httpx2.AsyncClient, project: str, turn_id: str, *lines: dict[str, object]) -> None:
+async def warn(http: httpx2.AsyncClient, project: str, turn_id: str, *lines: dict[str, object]) -> None:
     body = "".join(f"{json.dumps(line)}\n" for line in lines)
     headers = {"Content-Type": "application/x-ndjson"}
     path = f"/api/projects/{project}/sessions/s/turns/{turn_id}/lines"
@@ -54,8 +54,8 @@ async def test_updates_come_with_each_change_and_the_end_stops_it(
     )
 
     async with asyncio.timeout(PATIENCE_SECONDS), polling:
-        await tell(http, project, turn_id, text("one"))
-        await tell(http, project, turn_id, text("two"), END)
+        await warn(http, project, turn_id, text("one"))
+        await warn(http, project, turn_id, text("two"), END)
         turn = await polling.wait()
 
         assert not polling.is_polling
@@ -72,7 +72,7 @@ async def test_a_failed_turn_is_an_error_with_its_reason(
     turn_id = await new_turn(http, project)
     errors: list[Exception] = []
     polling = SessionPolling(client, project, "s", turn_id, interval_ms=QUICK_MS, on_error=errors.append)
-    await tell(http, project, turn_id, FAILURE)
+    await warn(http, project, turn_id, FAILURE)
 
     async with asyncio.timeout(PATIENCE_SECONDS), polling:
         with pytest.raises(TurnFailed, match=turn_id):
@@ -116,7 +116,7 @@ async def test_it_looks_only_while_enabled_and_with_a_turn(
         polling.enabled = False
         assert not polling.is_polling
         polling.enabled = True
-        await tell(http, project, turn_id, END)
+        await warn(http, project, turn_id, END)
         await polling.wait()
 
 
@@ -158,7 +158,7 @@ async def test_two_who_look_at_one_turn_share_one_request(
         pollings = [SessionPolling(client, project, "s", turn_id, manager=manager) for _ in range(3)]
         for polling in pollings:
             polling.start()
-        await tell(http, project, turn_id, END)
+        await warn(http, project, turn_id, END)
         for polling in pollings:
             await polling.wait()
 

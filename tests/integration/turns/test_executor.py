@@ -58,7 +58,7 @@ def executor(
     turns: Conversations, turn: TurnState, gate: Path, clock: FakeClock, after_first: Callable[[], None]
 ) -> tuple[Executor, list[str]]:
     """The agent's executor. When the first block is stored, something happens and the agent goes on."""
-    told: list[str] = []
+    warnings: list[str] = []
     shown: list[Event] = []
 
     def show(events: Sequence[Event]) -> None:
@@ -67,15 +67,15 @@ def executor(
             gate.write_text("go")
         shown.extend(events)
 
-    execution = TurnCommand(
+    command = TurnCommand(
         command=[sys.executable, "-c", AGENT, str(gate)],
         environment=turn_environment(
             os.environ, TurnName.of(turn), prompt=None, journal_url="memory://", trace_id="ab" * 16
         ),
         prompt="",
     )
-    desk = JournalTurnSink(turns, TurnName.of(turn))
-    return Executor(execution, desk, show=show, tell=told.append, clock=clock, stderr=None), told
+    sink = JournalTurnSink(turns, TurnName.of(turn))
+    return Executor(command, sink, show=show, warn=warnings.append, clock=clock, stderr=None), warnings
 
 
 def blocks(turns: Conversations, turn: TurnState) -> list[object]:
@@ -90,12 +90,12 @@ def test_lines_wait_for_a_journal_that_does_not_answer_and_are_stored_once(
     def trouble() -> None:
         journal.fail(3)
 
-    attended, told = executor(turns, turn, gate, clock, trouble)
+    attended, warnings = executor(turns, turn, gate, clock, trouble)
     executed = attended.run()
 
     assert executed.turn.status is Status.SUCCEEDED
     assert blocks(turns, turn) == ["first", *(f"{number}" for number in range(50))]
-    assert "does not take the command's lines" in told[0]
+    assert "does not take the command's lines" in warnings[0]
 
 
 def test_an_answer_that_is_lost_stores_nothing_twice(
@@ -113,12 +113,12 @@ def test_a_journal_that_stays_away_is_given_up_and_that_is_said(
     journal: FaultyJournal, turns: Conversations, gate: Path, clock: FakeClock
 ) -> None:
     turn = turns.create_turn("p", "s")
-    attended, told = executor(turns, turn, gate, clock, journal.fail)
+    attended, warnings = executor(turns, turn, gate, clock, journal.fail)
 
     with pytest.raises(JournalUnavailable):
         attended.run()
 
-    assert "is not stored any more" in told[-1]
+    assert "is not stored any more" in warnings[-1]
     assert turns.turn("p", "s", turn.turn_id).block_count == 1
 
 

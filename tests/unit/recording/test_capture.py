@@ -26,7 +26,7 @@ from longwatch.recording.capture import (
     Capture,
     CaptureLimits,
     capture_fields,
-    captured,
+    capture_value,
     error_text,
 )
 from longwatch.recording.secret_names import REDACTED, SecretNames
@@ -338,7 +338,7 @@ def test_the_short_way_gives_what_the_long_way_gives() -> None:
     named = {"a": 1, "b": "text", "password": "p", "c": None, "d": True}
 
     assert capture_fields(named, FULL, SECRETS) == (Capture(FULL, SECRETS).fields(named), 0)
-    assert captured("text", FULL, SECRETS) == ("text", 0)
+    assert capture_value("text", FULL, SECRETS) == ("text", 0)
 
 
 class Strange:

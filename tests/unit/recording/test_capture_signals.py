@@ -12,7 +12,7 @@ import pytest
 
 import longwatch
 from longwatch.journal.memory import MemoryJournal
-from longwatch.recording.capture import FULL, captured, error_text
+from longwatch.recording.capture import FULL, capture_value, error_text
 from longwatch.recording.recorder import Recorder
 from longwatch.recording.secret_names import SecretNames
 from tests.unit.recording.recorded import calls_of
@@ -40,13 +40,13 @@ def objects(error: BaseException) -> Iterator[object]:
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
 def test_no_object_can_raise_through_its_capture(error: BaseException) -> None:
     for each in objects(error):
-        captured([each], FULL, SecretNames())
+        capture_value([each], FULL, SecretNames())
 
 
 def test_an_object_that_calls_exit_does_not_end_the_program() -> None:
     exiting = type("Exiting", (), {"__repr__": lambda self: sys.exit(3)})()
 
-    copy, _ = captured(exiting, FULL, SecretNames())
+    copy, _ = capture_value(exiting, FULL, SecretNames())
 
     assert copy == "<Exiting that cannot be shown: SystemExit>"
 
@@ -91,7 +91,7 @@ class Signalled:
 
 def test_ctrl_c_during_a_capture_reaches_the_program() -> None:
     with pytest.raises(KeyboardInterrupt):
-        captured([Signalled(signal.SIGINT)], FULL, SecretNames())
+        capture_value([Signalled(signal.SIGINT)], FULL, SecretNames())
 
 
 def _exit(number: int, frame: object) -> None:
@@ -109,7 +109,7 @@ def test_what_a_handler_of_the_program_raises_during_a_capture_reaches_the_progr
     before = signal.signal(signal.SIGUSR1, handler)
     try:
         with pytest.raises((SystemExit, KeyboardInterrupt)):
-            captured([Signalled(signal.SIGUSR1)], FULL, SecretNames())
+            capture_value([Signalled(signal.SIGUSR1)], FULL, SecretNames())
     finally:
         signal.signal(signal.SIGUSR1, before)
 

@@ -75,7 +75,7 @@ def test_during_an_outage_events_wait_and_the_journal_is_left_alone(
 
     assert scene.journal.appends == 1
     assert scene.waiting() == 5
-    assert scene.delivery.tally.in_outbox == 5
+    assert scene.delivery.counts.in_outbox == 5
     assert scene.delivery.seconds_until_shipping() == 1.0
     assert caplog.text.count("cannot be shipped") == 1
 
@@ -112,7 +112,7 @@ def test_when_the_journal_is_back_what_waited_is_shipped_once_and_announced(
     assert scene.stored() == ["e00001", "e00002", "e00003", "e00004"]
     assert scene.announced() == [{"from": 1_001, "to": 1_003, "count": 3}]
     assert scene.waiting() == 0
-    assert (scene.delivery.tally.stored, scene.delivery.tally.in_outbox) == (4, 0)
+    assert (scene.delivery.counts.stored, scene.delivery.counts.in_outbox) == (4, 0)
     assert caplog.text.count("can be reached again") == 1
 
 
@@ -181,7 +181,7 @@ def test_what_an_earlier_process_left_is_shipped_too_and_not_counted_as_ours(sce
     scene.delivery.ship()
 
     assert len(scene.stored()) == 3
-    assert scene.delivery.tally.stored == 1
+    assert scene.delivery.counts.stored == 1
 
 
 def test_what_a_dead_shipper_had_claimed_is_shipped_later(scene: Scene) -> None:
@@ -218,8 +218,8 @@ def test_whatever_a_journal_raises_the_events_are_kept(scene: Scene, error: Exce
     assert scene.delivery.deliver(scene.events(2))
 
     assert scene.waiting() == 2
-    assert scene.delivery.tally.failures == 1
-    assert scene.delivery.tally.last_error
+    assert scene.delivery.counts.failures == 1
+    assert scene.delivery.counts.last_error
 
 
 def test_a_refused_event_is_kept_with_the_reason_and_holds_up_no_other(
@@ -233,7 +233,7 @@ def test_a_refused_event_is_kept_with_the_reason_and_holds_up_no_other(
     assert scene.stored() == ["e00001", "e00005"]
     assert scene.outbox.refused() == [(f"e0000{n}", "'bad' events are refused here") for n in (2, 3, 4)]
     assert scene.waiting() == 0
-    assert (scene.delivery.tally.stored, scene.delivery.tally.refused) == (2, 3)
+    assert (scene.delivery.counts.stored, scene.delivery.counts.refused) == (2, 3)
     assert caplog.text.count("refuses") == 1
 
 
@@ -249,7 +249,7 @@ def test_a_refused_event_among_those_that_waited_holds_up_no_other(scene: Scene)
     assert scene.stored() == ["e00001", "e00003"]
     assert [event_id for event_id, _ in scene.outbox.refused()] == ["e00002"]
     assert scene.waiting() == 0
-    assert scene.delivery.tally.refused == 1
+    assert scene.delivery.counts.refused == 1
 
 
 def test_an_outbox_that_cannot_be_written_is_told_once_and_the_events_are_given_back(
@@ -264,7 +264,7 @@ def test_an_outbox_that_cannot_be_written_is_told_once_and_the_events_are_given_
         assert not scene.delivery.deliver(events)
 
     assert caplog.text.count("cannot be written either") == 1
-    assert "is not a SQLite database" in str(scene.delivery.tally.last_error)
+    assert "is not a SQLite database" in str(scene.delivery.counts.last_error)
 
 
 def test_an_outbox_that_breaks_in_the_middle_of_an_outage_is_told_too(
@@ -304,7 +304,7 @@ def test_a_refused_event_that_cannot_even_be_kept_holds_up_no_other(scene: Scene
     assert scene.delivery.deliver([*scene.events(1, "bad"), *scene.events()])
 
     assert scene.stored() == ["e00002"]
-    assert scene.delivery.tally.refused == 1
+    assert scene.delivery.counts.refused == 1
 
 
 def test_a_journal_that_cannot_be_opened_is_an_outage(scene: Scene) -> None:
@@ -362,7 +362,7 @@ def test_events_that_are_stored_long_after_they_happened_are_announced_where_rea
 
     assert len(scene.stored()) == 3
     assert scene.announced() == [{"from": 5_000, "to": 79_999, "count": 2}]
-    assert scene.delivery.tally.stored == 3
+    assert scene.delivery.counts.stored == 3
 
 
 def test_a_journal_whose_readers_miss_nothing_gets_no_announcement(scene: Scene) -> None:
@@ -382,9 +382,9 @@ def test_what_a_stuck_delivery_had_accepted_is_left_in_the_outbox_and_counted_on
     stuck.leave(left, scene.events(1, type="producer_closed"))
     stuck.deliver()  # comes back from the append that kept it
 
-    tally = stuck.tally
+    counts = stuck.counts
     assert [event.event_id for event in left] == ["e00003", "e00004", "e00005"]
-    assert (tally.recorded, tally.stored, tally.in_outbox, tally.lost) == (6, 2, 4, 0)
+    assert (counts.recorded, counts.stored, counts.in_outbox, counts.lost) == (6, 2, 4, 0)
     assert scene.waiting() == 4
 
 
@@ -403,8 +403,8 @@ def test_an_append_that_is_answered_after_its_delivery_was_abandoned_counts_noth
     slow.deliver(scene.events(2))
     slow.leave(left, [])
 
-    tally = slow.tally
-    assert (tally.recorded, tally.stored, tally.in_outbox) == (2, 0, 2)
+    counts = slow.counts
+    assert (counts.recorded, counts.stored, counts.in_outbox) == (2, 0, 2)
     assert len(scene.stored()) == scene.waiting() == 2
 
 
@@ -416,14 +416,14 @@ def test_what_an_outbox_did_not_take_is_held_for_the_next_delivery(scene: Scene)
 
     is_left = stuck.leave(left, [])
     following = Delivery(
-        scene.journal.url, lambda: scene.journal, scene.outbox, clock=scene.clock, tally=stuck.tally
+        scene.journal.url, lambda: scene.journal, scene.outbox, clock=scene.clock, counts=stuck.counts
     )
     following.hold(left, [])
 
     assert not is_left
     assert following.is_holding
     assert following.deliver()
-    assert (stuck.tally.recorded, stuck.tally.stored, stuck.tally.in_outbox) == (2, 2, 0)
+    assert (stuck.counts.recorded, stuck.counts.stored, stuck.counts.in_outbox) == (2, 2, 0)
 
 
 def test_shipping_what_other_processes_left_changes_no_count_of_ours(scene: Scene) -> None:
@@ -434,10 +434,10 @@ def test_shipping_what_other_processes_left_changes_no_count_of_ours(scene: Scen
     scene.clock.advance(1)
 
     scene.delivery.deliver(scene.events(1))
-    counts_before = scene.delivery.tally.stored, scene.delivery.tally.in_outbox
+    counts_before = scene.delivery.counts.stored, scene.delivery.counts.in_outbox
     while scene.delivery.seconds_until_shipping() is not None:
         scene.delivery.ship()
 
     assert counts_before == (1, 1)
-    assert (scene.delivery.tally.stored, scene.delivery.tally.in_outbox) == (2, 0)
+    assert (scene.delivery.counts.stored, scene.delivery.counts.in_outbox) == (2, 0)
     assert len(scene.stored()) == 5

@@ -87,7 +87,7 @@ def test_the_environment_names_the_attempt_of_its_own_run_only(
 def test_a_process_that_started_the_run_does_not_join_it(membership: Membership) -> None:
     membership.start(RUN, ATTEMPT)
 
-    assert membership.joined(RUN) is None
+    assert membership.join_fields(RUN) is None
 
 
 def test_a_forked_child_joins_the_attempt_of_its_parent(
@@ -98,7 +98,7 @@ def test_a_forked_child_joins_the_attempt_of_its_parent(
 
     membership.renew()
 
-    said = membership.joined(RUN)
+    said = membership.join_fields(RUN)
     assert said is not None
     assert said["attempt"] == ATTEMPT
     assert said["process"] == membership.process.fields
@@ -109,16 +109,16 @@ def test_a_run_is_inside_those_in_which_it_was_started(membership: Membership) -
     membership.start("outer", ATTEMPT)
     membership.start("inner", ATTEMPT, outer_run_id="outer")
 
-    assert membership.around("inner") == ["inner", "outer"]
-    assert membership.around("unknown") == ["unknown"]
+    assert membership.enclosing_runs("inner") == ["inner", "outer"]
+    assert membership.enclosing_runs("unknown") == ["unknown"]
 
 
 def test_only_so_many_runs_are_remembered(membership: Membership) -> None:
     for n in range(MAX_RUNS + 1):
         membership.start(f"wf-{n}", ATTEMPT)
 
-    assert membership.joined("wf-0") is not None
-    assert membership.joined("wf-1") is None
+    assert membership.join_fields("wf-0") is not None
+    assert membership.join_fields("wf-1") is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_only_so_many_runs_are_remembered(membership: Membership) -> None:
 def test_the_first_event_of_another_producer_is_that_its_process_joined(
     type: str, expected: list[str], membership: Membership
 ) -> None:
-    producers = Producers(max_payload_bytes=100_000, joined=membership.joined)
+    producers = Producers(max_payload_bytes=100_000, join_fields=membership.join_fields)
     events: list[Event] = []
 
     producers.add(EventDraft(RUN, type, 5, {}), events, ttl_seconds=None)
@@ -145,11 +145,11 @@ def test_the_first_event_of_another_producer_is_that_its_process_joined(
 
 
 def test_a_process_that_has_left_joins_again(membership: Membership) -> None:
-    producers = Producers(max_payload_bytes=100_000, joined=membership.joined)
+    producers = Producers(max_payload_bytes=100_000, join_fields=membership.join_fields)
     events: list[Event] = []
 
     for at in (1, 2):
         producers.add(EventDraft(RUN, "step", at, {}), events, ttl_seconds=None)
-        events += producers.closing(RUN, at, ttl_seconds=None)
+        events += producers.close_run(RUN, at, ttl_seconds=None)
 
     assert [event.type for event in events] == ["process_joined", "step", "producer_closed"] * 2

@@ -69,7 +69,7 @@ def test_the_last_event_states_the_count() -> None:
     for each in (note(), note()):
         verifier.add(producer.event(each, ttl_seconds=None))
 
-    closing = producer.closing(2_000, ttl_seconds=None)
+    closing = producer.closing_event(2_000, ttl_seconds=None)
     verifier.add(closing)
 
     assert (closing.type, closing.payload) == ("producer_closed", {"count": 3})
@@ -150,12 +150,12 @@ def test_producers_that_nobody_closes_make_room_for_others() -> None:
 
     for n in range(1, MAX_OPEN + 1):
         producers.add(EventDraft(f"wf-{n}", "step", 1, {}), [], ttl_seconds=None)
-    retired = producers.retired(lambda: 2, ttl_seconds=None)
+    close_retired = producers.close_retired(lambda: 2, ttl_seconds=None)
 
-    assert [(event.type, event.producer, event.payload) for event in retired] == [
+    assert [(event.type, event.producer, event.payload) for event in close_retired] == [
         ("producer_closed", events[0].producer, {"count": 2})
     ]
-    assert producers.retired(lambda: 2, ttl_seconds=None) == []
+    assert producers.close_retired(lambda: 2, ttl_seconds=None) == []
     assert producers.name_of("wf-0") is None
     assert producers.name_of("wf-1") is not None
 
@@ -170,7 +170,7 @@ def test_a_refused_first_event_begins_no_producer(bad: EventDraft) -> None:
     with pytest.raises(InvalidEvent):
         producers.add(bad, [], ttl_seconds=None)
 
-    assert producers.all_closing(1, ttl_seconds=None) == []
+    assert producers.close_all(1, ttl_seconds=None) == []
 
 
 def test_a_foreign_event_that_cannot_be_stored_gets_a_stand_in() -> None:

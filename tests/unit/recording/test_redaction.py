@@ -42,8 +42,8 @@ TOKENS = {
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
 @pytest.mark.parametrize("around", ["{}", "key={} ", 'say "{}"', "a {}, b", "\n{}\n", "ü {}!"])
-def test_a_token_is_blanked_by_its_shape(token: str, around: str) -> None:
-    text = around.replace("{}", token)
+def test_a_token_is_blanked_by_its_shape(token: str, enclosing_runs: str) -> None:
+    text = enclosing_runs.replace("{}", token)
 
     assert token not in redact_text(text)
     assert REDACTED in redact_text(text)
@@ -177,7 +177,7 @@ def test_names_that_come_from_data_are_not_remembered_without_end() -> None:
     for n in range(20_000):
         assert f"name{n}" not in names
 
-    assert len(names._known) <= 10_000
+    assert len(names._decisions) <= 10_000
 
 
 def test_every_text_inside_a_value_is_looked_at() -> None:

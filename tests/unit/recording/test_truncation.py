@@ -14,14 +14,14 @@ from longwatch.journal.codec import decode_payload, encode_payload
 from longwatch.recording.capture import FULL, SUMMARY, Capture, CaptureLimits, capture_fields
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.secret_names import SecretNames
-from longwatch.recording.truncation import TRUNCATED, fitted, stored_size
+from longwatch.recording.truncation import TRUNCATED, fit_payload, stored_size
 from longwatch.storage.dynamodb.values import size_of, to_map
 
 LIMIT = 350 * 1024
 
 
 def cut(payload: dict[str, object], max_bytes: int = LIMIT) -> tuple[dict[str, object], str]:
-    kept, text = fitted(payload, encode_payload(payload), max_bytes)
+    kept, text = fit_payload(payload, encode_payload(payload), max_bytes)
     return dict(kept), text
 
 

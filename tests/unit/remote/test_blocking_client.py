@@ -54,10 +54,10 @@ def url() -> Iterator[str]:
 def test_an_answer_has_its_status_tag_and_value(url: str) -> None:
     calls = BlockingClient(url)
 
-    answer, same = calls.get("/json"), calls.get("/same", tag='"t"')
+    answer, same = calls.get("/json"), calls.get("/same", etag='"t"')
 
-    assert (answer.status, answer.tag, answer.value) == (200, '"t"', {"a": 1})
-    assert (same.status, same.tag, same.value) == (304, '"t"', None)
+    assert (answer.status, answer.etag, answer.value) == (200, '"t"', {"a": 1})
+    assert (same.status, same.etag, same.value) == (304, '"t"', None)
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])

@@ -28,19 +28,19 @@ def test_waiting_for_the_journal_is_a_remark_and_a_loss_is_a_warning() -> None:
     remarks: list[str] = []
 
     for refusals, patience in ((2, 60.0), (10**9, 0.0)):
-        desk = AwayDesk(refusals)
-        carrier = LinePump(
-            desk,  # type: ignore[arg-type]  # a desk that is only fed
+        sink = AwayDesk(refusals)
+        pump = LinePump(
+            sink,  # type: ignore[arg-type]  # a desk that is only fed
             1,
             stop=lambda: None,
             show=lambda events: None,
-            tell=warnings.append,
-            remark=remarks.append,
+            warn=warnings.append,
+            notify=remarks.append,
             clock=FakeClock(),
         )
-        carrier.start()
-        carrier.take("one")
-        carrier.finish(patience)
+        pump.start()
+        pump.take("one")
+        pump.finish(patience)
 
     assert any("which wait" in each for each in remarks)
     assert any("takes the command's lines again" in each for each in remarks)

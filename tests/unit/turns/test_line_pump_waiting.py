@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 
-from longwatch.turns.line_pump import LINE_COSTS, Waiting
+from longwatch.turns.line_pump import LINE_COSTS, LineQueue
 from tests.patience import PATIENCE_SECONDS
 
 
-def take(waiting: Waiting, *, lines: int = 100, characters: int = 10_000) -> tuple[list[str], bool]:
+def take(waiting: LineQueue, *, lines: int = 100, characters: int = 10_000) -> tuple[list[str], bool]:
     return waiting.take(0.0, most_lines=lines, most_characters=characters)
 
 
 def test_lines_come_out_in_their_order_and_the_last_ones_are_known() -> None:
-    waiting = Waiting()
+    waiting = LineQueue()
     for line in ("a", "b", "c"):
         assert waiting.put(line, 0.0)
     waiting.close()
@@ -24,7 +24,7 @@ def test_lines_come_out_in_their_order_and_the_last_ones_are_known() -> None:
 
 
 def test_a_line_that_comes_after_the_last_one_is_dropped() -> None:
-    waiting = Waiting()
+    waiting = LineQueue()
     waiting.put("a", 0.0)
     waiting.close()
 
@@ -34,7 +34,7 @@ def test_a_line_that_comes_after_the_last_one_is_dropped() -> None:
 
 
 def test_a_batch_ends_at_its_size() -> None:
-    waiting = Waiting()
+    waiting = LineQueue()
     for line in ("b" * 60, "c" * 60, "d"):
         waiting.put(line, 0.0)
 
@@ -43,7 +43,7 @@ def test_a_batch_ends_at_its_size() -> None:
 
 
 def test_whoever_brings_too_much_has_to_wait_but_one_line_always_fits() -> None:
-    waiting = Waiting(most_characters=10, most_lines=5)
+    waiting = LineQueue(most_characters=10, most_lines=5)
 
     assert waiting.put("x" * 1_000, 0.0)
     assert not waiting.put("y", 0.0)
@@ -53,7 +53,7 @@ def test_whoever_brings_too_much_has_to_wait_but_one_line_always_fits() -> None:
 
 
 def test_characters_are_counted_with_what_each_line_costs() -> None:
-    waiting = Waiting(most_characters=2 * LINE_COSTS, most_lines=100)
+    waiting = LineQueue(most_characters=2 * LINE_COSTS, most_lines=100)
 
     assert waiting.put("", 0.0)
     assert waiting.put("", 0.0)
@@ -61,7 +61,7 @@ def test_characters_are_counted_with_what_each_line_costs() -> None:
 
 
 def test_who_waits_for_room_goes_on_as_soon_as_there_is_some() -> None:
-    waiting = Waiting(most_lines=1)
+    waiting = LineQueue(most_lines=1)
     waiting.put("first", 0.0)
     done: list[bool] = []
     writer = threading.Thread(target=lambda: done.append(waiting.put("second", 30.0)))

@@ -35,7 +35,7 @@ def test_a_turn_is_listed_claimed_fed_and_ended_whatever_keys_are_redacted(turns
 
     turns.start("p", "s", turn_id, executor="agent", process=process.fields)
     turns.feed("p", "s", turn_id, [assistant(text("working")), result()], 1, defer_end=True)
-    state = turns.end("p", "s", turn_id, said={"exit_code": 0})
+    state = turns.end("p", "s", turn_id, fields={"exit_code": 0})
 
     assert turns.turns("p", "s") == [state]
     assert (state.process, state.block_count, state.status) == (process, 1, Status.SUCCEEDED)
@@ -44,7 +44,7 @@ def test_a_turn_is_listed_claimed_fed_and_ended_whatever_keys_are_redacted(turns
 def test_a_turn_without_a_report_stays_unknown_whatever_keys_are_redacted(turns: Conversations) -> None:
     turn_id = turns.create_turn("p", "s", "do it").turn_id
 
-    state = turns.end("p", "s", turn_id, said={"exit_code": 0})
+    state = turns.end("p", "s", turn_id, fields={"exit_code": 0})
 
     assert state.status is Status.UNKNOWN
     assert state.ending is not None

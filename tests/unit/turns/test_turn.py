@@ -19,18 +19,18 @@ _TEXT = {"kind": "content", "text": "hi"}
 _CREATED = {"project_id": "p", "conversation_id": "s", "number": 2, "prompt": "go"}
 
 
-def told(type: str, at: int, name: str, /, **said: object) -> Event:
-    return Event(run_id=TURN, event_id=f"{TURN}-{name}", type=type, occurred_at=at, payload=said)
+def warnings(type: str, at: int, name: str, /, **fields: object) -> Event:
+    return Event(run_id=TURN, event_id=f"{TURN}-{name}", type=type, occurred_at=at, payload=fields)
 
 
-def block(number: int, at: int, key: str = "00aa", item: int = 0, **said: object) -> Event:
+def block(number: int, at: int, key: str = "00aa", item: int = 0, **fields: object) -> Event:
     name = f"{number:08d}-{item:03d}-{key}"
-    return told("block", at, name, **{**_TEXT, "line_number": number, "item": item, **said})
+    return warnings("block", at, name, **{**_TEXT, "line_number": number, "item": item, **fields})
 
 
-CREATED = told("turn_created", 10, "00-created", **_CREATED)
-STARTED = told("turn_started", 20, "00-started", executor="agent", process={"host": "h", "pid": 7})
-DONE = told("turn_completed", 90, "00000009-000-00ff", result="ok")
+CREATED = warnings("turn_created", 10, "00-created", **_CREATED)
+STARTED = warnings("turn_started", 20, "00-started", executor="agent", process={"host": "h", "pid": 7})
+DONE = warnings("turn_completed", 90, "00000009-000-00ff", result="ok")
 
 stories = st.lists(
     st.one_of(
@@ -38,20 +38,20 @@ stories = st.lists(
         st.just(STARTED),
         st.just(DONE),
         st.builds(block, st.integers(1, 4), st.integers(30, 60), st.sampled_from(["00aa", "00bb"])),
-        st.builds(lambda at: told("turn_line", at, f"line-{at}", line={}), st.integers(25, 60)),
-        st.builds(lambda at: told("turn_cancelled", at, f"cancel-{at}"), st.integers(50, 99)),
+        st.builds(lambda at: warnings("turn_line", at, f"line-{at}", line={}), st.integers(25, 60)),
+        st.builds(lambda at: warnings("turn_cancelled", at, f"cancel-{at}"), st.integers(50, 99)),
         st.builds(
-            lambda at, word: told("turn_corrected", at, f"corrected-{at}-{word}", status=word),
+            lambda at, word: warnings("turn_corrected", at, f"corrected-{at}-{word}", status=word),
             st.integers(50, 99),
             st.sampled_from(["failed", "succeeded"]),
         ),
         st.builds(
-            lambda at, word: told("turn_result", at, f"result-{at}-{word}", reported=word),
+            lambda at, word: warnings("turn_result", at, f"result-{at}-{word}", reported=word),
             st.integers(50, 99),
             st.sampled_from(["success", "failure", "of another version"]),
         ),
         st.builds(
-            lambda at: told("workflow_error", at, f"dead-{at}", error_message="gone", written_for=True),
+            lambda at: warnings("workflow_error", at, f"dead-{at}", error_message="gone", written_for=True),
             st.integers(50, 99),
         ),
     ),
@@ -97,7 +97,7 @@ def test_the_end_is_visible_without_a_block() -> None:
 
 
 def test_an_end_written_for_a_dead_process_fails_the_turn() -> None:
-    dead = told(
+    dead = warnings(
         "workflow_error", 50, "dead", status="failed", error_message="process 7 is gone", written_for=True
     )
 
@@ -107,14 +107,15 @@ def test_an_end_written_for_a_dead_process_fails_the_turn() -> None:
 
 
 def test_every_end_is_completed_or_failed_on_the_wire() -> None:
-    words = {
-        status: turn_state([CREATED, told("turn_failed", 50, "x", status=status.value)]) for status in Status
+    description = {
+        status: turn_state([CREATED, warnings("turn_failed", 50, "x", status=status.value)])
+        for status in Status
     }
 
-    assert words[Status.SUCCEEDED].wire_status == "completed"
+    assert description[Status.SUCCEEDED].wire_status == "completed"
     for status in (Status.FAILED, Status.PARTIAL, Status.CANCELLED, Status.UNKNOWN):
-        assert words[status].wire_status == "failed"
-        assert words[status].error
+        assert description[status].wire_status == "failed"
+        assert description[status].error
 
 
 def test_events_that_do_not_say_what_was_before_them_leave_no_gap() -> None:
@@ -126,13 +127,15 @@ def test_events_that_do_not_say_what_was_before_them_leave_no_gap() -> None:
 
 
 def test_a_block_of_no_known_kind_is_none() -> None:
-    odd = told("block", 30, "x", kind="sculpture")
+    odd = warnings("block", 30, "x", kind="sculpture")
 
-    assert turn_state([CREATED, odd, told("block", 31, "y")]).blocks == ()
+    assert turn_state([CREATED, odd, warnings("block", 31, "y")]).blocks == ()
 
 
 def test_blocks_that_were_not_fed_as_lines_come_last_and_in_order() -> None:
-    state = turn_state([told("block", 50, "b", **_TEXT), told("block", 40, "a", **_TEXT), block(3, 60)])
+    state = turn_state(
+        [warnings("block", 50, "b", **_TEXT), warnings("block", 40, "a", **_TEXT), block(3, 60)]
+    )
 
     assert [each.id for each in state.blocks] == [f"{TURN}-00000003-000-00aa", f"{TURN}-a", f"{TURN}-b"]
 
@@ -172,7 +175,9 @@ def test_a_turn_ends_as_its_run_does(story: list[Event]) -> None:
 
 def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> None:
     ended = turn_state([CREATED, DONE])
-    corrected = ended.plus([told("turn_corrected", 95, "corrected", status="failed", error_message="crash")])
+    corrected = ended.plus(
+        [warnings("turn_corrected", 95, "corrected", status="failed", error_message="crash")]
+    )
 
     assert corrected.correction is not None
     assert corrected.correction.status is Status.FAILED
@@ -182,7 +187,7 @@ def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> No
 
 @pytest.mark.parametrize("claim", ["turn_claimed", "turn_end_claimed"])
 def test_a_claim_alone_changes_nothing_that_anybody_is_told(claim: str) -> None:
-    claimed = told(claim, 10, "00-created-claimed", executor="agent")
+    claimed = warnings(claim, 10, "00-created-claimed", executor="agent")
     before, after = turn_state([CREATED]), turn_state([CREATED, claimed])
 
     assert tag_of(after) == tag_of(before)

@@ -14,7 +14,7 @@ import pytest
 
 from longwatch.model.run import Status
 from longwatch.turns.dialects import AgentReport, Reported, report_of
-from longwatch.turns.verdict import VERDICTS, ProcessEnd, TurnEvidence, evidence_of, judge, worse
+from longwatch.turns.verdict import VERDICTS, ProcessEnd, TurnEvidence, evidence_of, judge, pick_worse
 
 SUCCESS = AgentReport(Reported.SUCCESS)
 FAILURE = AgentReport(Reported.FAILURE, "no credit")
@@ -74,13 +74,13 @@ def combinations() -> Iterator[tuple[TurnEvidence, bool]]:
     lines = [*claude_lines(), *codex_lines()]
     firsts = [("", False), lines[0], *codex_lines()]
     for (first, first_good), (line, good), statement in product(firsts, lines, statements()):
-        type_, said, agrees = statement
-        report = worse(report_of(first), report_of(line))
+        type_, fields, agrees = statement
+        report = pick_worse(report_of(first), report_of(line))
         is_silent = report_of(first) is None  # such a line neither helps nor contradicts
         # Without a report from the agent, only an explicit statement makes a success.
-        stated = not said and type_ == "turn_completed" and report is None
+        stated = not fields and type_ == "turn_completed" and report is None
         yield (
-            evidence_of(type_, said, report),
+            evidence_of(type_, fields, report),
             (agrees and good and (first_good or is_silent))
             or (agrees and first_good and report_of(line) is None)
             or stated,

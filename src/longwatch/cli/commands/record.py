@@ -69,7 +69,7 @@ def command(
         flushed = recorder.flush(FLUSH_SECONDS)
     finally:
         recorder.close()
-    where = _where_it_went(recorder.stats(), flushed=flushed)
+    where = _storage_of(recorder.stats(), flushed=flushed)
     if output == "json":
         write_json({"run_id": run_id, "stored_in": where})
     else:
@@ -109,7 +109,7 @@ def field_from(text: str) -> tuple[str, object]:
         raise InvalidInput(f"{text!r}: what follows := is not JSON. Write KEY=VALUE for text") from error
 
 
-def _where_it_went(stats: RecorderStats, *, flushed: bool) -> str:
+def _storage_of(stats: RecorderStats, *, flushed: bool) -> str:
     if stats.refused:
         raise InvalidInput(f"The journal refused the event: {stats.last_error}")
     if stats.dropped or not flushed:

@@ -76,9 +76,9 @@ def command(
         raise click.UsageError("There is no command to run. Write it last: longwatch run -- python flow.py")
     settings = invocation.settings()
     if not settings.enabled:
-        return _only_run(words)
-    settings = _anchored(settings, invocation)
-    task = _task(
+        return _exec_command(words)
+    settings = _with_absolute_journal(settings, invocation)
+    spec = _command_spec(
         words,
         settings=settings,
         name=name or command_name(words),
@@ -87,23 +87,23 @@ def command(
         record_output=not no_output,
         grace_seconds=grace,
     )
-    show = _show_command(task.run_id, invocation)
+    show = _show_hint(spec.run_id, invocation)
     if not quiet:
-        remark(f"longwatch: recording {clean(task.name)} as run {clean(task.run_id)}")
+        remark(f"longwatch: recording {clean(spec.name)} as run {clean(spec.run_id)}")
     recorder = Recorder(settings=settings, clock=invocation.clock)
     supervisor = Supervisor(
-        task,
+        spec,
         recorder=recorder,
         open_journal=lambda: open_journal(settings=settings, clock=invocation.clock),
-        tell=lambda text: remark(f"longwatch: {text}"),
+        warn=lambda text: remark(f"longwatch: {text}"),
         sinks=(None, None) if quiet else _sinks(),
     )
-    outcome = supervisor.run()
-    _tell_outcome(outcome, task, show, waiting=recorder.stats().in_outbox, quiet=quiet)
-    return outcome.exit_code
+    result = supervisor.run()
+    _print_outcome(result, spec, show, waiting=recorder.stats().in_outbox, quiet=quiet)
+    return result.exit_code
 
 
-def _anchored(settings: Settings, invocation: Invocation) -> Settings:
+def _with_absolute_journal(settings: Settings, invocation: Invocation) -> Settings:
     """The settings with an address of the journal that the command can use too, whatever its directory.
 
     A wrong address or a missing extra is told before anything runs; an outage is not our business yet.
@@ -112,7 +112,7 @@ def _anchored(settings: Settings, invocation: Invocation) -> Settings:
         return replace(settings, journal=absolute_journal_url(settings))
 
 
-def _task(
+def _command_spec(
     words: Sequence[str],
     *,
     settings: Settings,
@@ -145,7 +145,7 @@ def _task(
     )
 
 
-def _only_run(words: Sequence[str]) -> int:
+def _exec_command(words: Sequence[str]) -> int:
     """Recording is switched off: become the command."""
     try:
         os.execvp(words[0], list(words))
@@ -167,17 +167,17 @@ def _sinks() -> tuple[int | None, int | None]:
     return (STDOUT if sys.stdout is not None else None, STDERR if sys.stderr is not None else None)
 
 
-def _show_command(run_id: str, invocation: Invocation) -> str:
+def _show_hint(run_id: str, invocation: Invocation) -> str:
     journal = f" --journal {shlex.quote(invocation.journal)}" if invocation.journal else ""
     return f"longwatch show{journal} {shlex.quote(run_id)}"
 
 
-def _tell_outcome(outcome: CommandResult, task: CommandSpec, show: str, *, waiting: int, quiet: bool) -> None:
-    if not outcome.started:
-        remark(f"longwatch: {outcome.words}")
+def _print_outcome(result: CommandResult, spec: CommandSpec, show: str, *, waiting: int, quiet: bool) -> None:
+    if not result.started:
+        remark(f"longwatch: {result.description}")
     elif not quiet:
-        length = duration_text(outcome.duration_ms)
-        code = "" if outcome.exit_code == 0 else f", {outcome.words}"
-        remark(f"longwatch: {clean(task.name)} {outcome.status} after {length}{code}. See it: {show}")
+        length = duration_text(result.duration_ms)
+        code = "" if result.exit_code == 0 else f", {result.description}"
+        remark(f"longwatch: {clean(spec.name)} {result.status} after {length}{code}. See it: {show}")
     if waiting:
         remark(f"longwatch: {waiting:,} events wait in the outbox. `longwatch ship` delivers them.")

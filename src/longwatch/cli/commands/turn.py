@@ -35,7 +35,7 @@ from longwatch.turns.executor import (
     succeeded,
     turn_environment,
 )
-from longwatch.turns.line_pump import Keep
+from longwatch.turns.line_pump import StoreUnsent
 from longwatch.turns.turn_sink import JournalTurnSink, TurnName, TurnSink
 
 STDIN, STDERR = 0, 2
@@ -59,10 +59,10 @@ class TurnTarget:
     name: TurnName
     number: int
     prompt: str | None
-    desk: TurnSink
+    sink: TurnSink
     journal_url: str | None  # for what the command itself records
-    look: str  # how to see the turn
-    keep: Keep | None = None
+    show_hint: str  # how to see the turn
+    keep: StoreUnsent | None = None
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -144,76 +144,78 @@ def command(
         raise click.UsageError("The turn is either in a --journal or on a --server.")
     if prompt == "-":
         prompt = sys.stdin.read()
-    wanted = TurnRequest(project=project, session=session, prompt=prompt, turn_id=turn_id)
+    request = TurnRequest(project=project, session=session, prompt=prompt, turn_id=turn_id)
     if server is None:
-        place = _in_journal(wanted, settings, invocation)
+        opened = _open_in_journal(request, settings, invocation)
     else:
-        place = on_server(wanted, server, token, settings, invocation, tell=_say)
-    with place as task:
+        opened = _open_on_server(request, server, token, settings, invocation, warn=_warn)
+    with opened as target:
         if not quiet:
-            where = f"session {task.name.conversation_id} of project {task.name.project_id}"
-            remark(f"longwatch: {task.name.turn_id}, turn {task.number} in {where}")
+            where = f"session {target.name.conversation_id} of project {target.name.project_id}"
+            remark(f"longwatch: {target.name.turn_id}, turn {target.number} in {where}")
         executor = Executor(
-            _execution(task, words, grace, exit_wait, kill_leftover=kill_leftover),
-            task.desk,
+            _turn_command(target, words, grace, exit_wait, kill_leftover=kill_leftover),
+            target.sink,
             show=_printer(output, quiet=quiet, invocation=invocation),
-            tell=_say,
-            remark=_say_nothing if quiet else _say,
+            warn=_warn,
+            notify=_ignore if quiet else _warn,
             clock=invocation.clock,
             stderr=STDERR if sys.stderr is not None else None,
-            keep=task.keep,
+            keep=target.keep,
         )
-        executed = executor.run()
+        result = executor.run()
     if not quiet:
-        _tell(executed, task)
-    return _exit_code(executed)
+        _print_result(result, target)
+    return _exit_code(result)
 
 
-def _execution(
-    task: TurnTarget, words: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
+def _turn_command(
+    target: TurnTarget, words: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
 ) -> TurnCommand:
     return TurnCommand(
         command=words,
         environment=turn_environment(
             os.environ,
-            task.name,
-            prompt=task.prompt,
-            journal_url=task.journal_url,
+            target.name,
+            prompt=target.prompt,
+            journal_url=target.journal_url,
             trace_id=trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id(),
         ),
-        prompt=task.prompt,
+        prompt=target.prompt,
         grace_seconds=grace,
         exit_wait_seconds=exit_wait,
         kill_leftover=kill_leftover,
-        shares_group=task.prompt is None and _is_terminal(STDIN),
+        shares_group=target.prompt is None and _is_terminal(STDIN),
     )
 
 
 @contextmanager
-def _in_journal(wanted: TurnRequest, settings: Settings, invocation: Invocation) -> Iterator[TurnTarget]:
+def _open_in_journal(
+    request: TurnRequest, settings: Settings, invocation: Invocation
+) -> Iterator[TurnTarget]:
     """A turn in the journal that the settings name."""
     settings = replace(settings, journal=absolute_journal_url(settings))
     with open_journal(settings=settings, clock=invocation.clock) as journal:
         conversations = Conversations(journal, invocation.clock, settings=settings)
-        if wanted.turn_id is not None:
-            turn = _pending(conversations, wanted.turn_id, wanted.project, wanted.session)
+        if request.turn_id is not None:
+            turn = _find_turn(conversations, request.turn_id, request.project, request.session)
         else:
-            project = wanted.project or DEFAULT_PROJECT
-            turn = _created(conversations, project, wanted.session, wanted.prompt)
+            project = request.project or DEFAULT_PROJECT
+            turn = _create_turn(conversations, project, request.session, request.prompt)
         assert turn.creation is not None
         option = f" --journal {shlex.quote(invocation.journal)}" if invocation.journal else ""
         yield TurnTarget(
             name=TurnName.of(turn),
             number=turn.creation.number,
             # The prompt as it was given: what is stored of it may be cut, and is freed of secrets.
-            prompt=turn.creation.prompt if wanted.prompt is None else wanted.prompt,
-            desk=JournalTurnSink(conversations, TurnName.of(turn)),
+            prompt=turn.creation.prompt if request.prompt is None else request.prompt,
+            sink=JournalTurnSink(conversations, TurnName.of(turn)),
             journal_url=settings.journal,
-            look=f"longwatch show{option} {turn.turn_id}",
+            show_hint=f"longwatch show{option} {turn.turn_id}",
         )
 
 
-def _created(
+def _create_turn(
     conversations: Conversations, project: str, session: str | None, prompt: str | None
 ) -> TurnState:
     """A new turn, in a project and a session that are made if need be."""
@@ -222,18 +224,18 @@ def _created(
     return conversations.create_turn(project, conversation.id, prompt)
 
 
-def _pending(
+def _find_turn(
     conversations: Conversations, turn_id: str, project: str | None, session: str | None
 ) -> TurnState:
     """A turn that somebody else created."""
     turn = conversations.find_turn(turn_id)
     assert turn.creation is not None
-    for option, wanted, found in (
+    for option, request, found in (
         ("--project", project, turn.creation.project_id),
         ("--session", session, turn.creation.conversation_id),
     ):
-        if wanted is not None and wanted != found:
-            raise InvalidInput(f"Turn {turn_id} belongs to {found!r}; leave out {option} {wanted}.")
+        if request is not None and request != found:
+            raise InvalidInput(f"Turn {turn_id} belongs to {found!r}; leave out {option} {request}.")
     return turn
 
 
@@ -254,36 +256,36 @@ def _is_terminal(descriptor: int) -> bool:
         return False
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     remark(f"longwatch: {clean(text)}")
 
 
-def _say_nothing(text: str) -> None:
+def _ignore(text: str) -> None:
     """With --quiet: waiting is not a result. Losses are reported all the same."""
 
 
-def _tell(executed: ExecutorResult, task: TurnTarget) -> None:
-    turn = executed.turn
+def _print_result(result: ExecutorResult, target: TurnTarget) -> None:
+    turn = result.turn
     length = f" after {duration_text(turn.duration_ms)}" if turn.duration_ms is not None else ""
     reason = f": {clean(turn.error).removesuffix('.')}" if turn.error else ""
-    remark(f"longwatch: {turn.turn_id} {turn.status}{length}{reason}. See it: {task.look}")
+    remark(f"longwatch: {turn.turn_id} {turn.status}{length}{reason}. See it: {target.show_hint}")
 
 
-def _exit_code(executed: ExecutorResult) -> ExitCode:
-    if executed.interrupted_by == signal.SIGINT:
+def _exit_code(result: ExecutorResult) -> ExitCode:
+    if result.interrupted_by == signal.SIGINT:
         return ExitCode.INTERRUPTED
-    return of_success(succeeded(executed))
+    return of_success(succeeded(result))
 
 
 @contextmanager
-def on_server(
-    wanted: TurnRequest,
+def _open_on_server(
+    request: TurnRequest,
     server: str,
     token: str | None,
     settings: Settings,
     invocation: Invocation,
     *,
-    tell: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> Iterator[TurnTarget]:
     """A turn on a server."""
     from longwatch.journal.memory import MemoryJournal
@@ -293,34 +295,34 @@ def on_server(
 
     calls = BlockingClient(server, token=token)
     turns = RemoteTurns(calls, invocation.clock)
-    if wanted.turn_id is not None:
-        turn = turns.find(wanted.turn_id, wanted.project, wanted.session)
+    if request.turn_id is not None:
+        turn = turns.find(request.turn_id, request.project, request.session)
     else:
-        turn = turns.create(wanted.project or DEFAULT_PROJECT, wanted.session, wanted.prompt)
+        turn = turns.create(request.project or DEFAULT_PROJECT, request.session, request.prompt)
     maker = EventMaker(MemoryJournal(), settings)
-    desk = RemoteTurnSink(calls, turn.name, maker=maker, tell=tell, clock=invocation.clock)
-    left = UnsentLines(
-        data_directory() / "turns" / f"{turn.name.turn_id}.lines", f"{calls.base_url}{desk.path}"
+    sink = RemoteTurnSink(calls, turn.name, maker=maker, warn=warn, clock=invocation.clock)
+    unsent = UnsentLines(
+        data_directory() / "turns" / f"{turn.name.turn_id}.lines", f"{calls.base_url}{sink.path}"
     )
     is_over = False
     try:
         yield TurnTarget(
             name=turn.name,
             number=turn.number,
-            prompt=turn.prompt if wanted.prompt is None else wanted.prompt,
-            desk=desk,
+            prompt=turn.prompt if request.prompt is None else request.prompt,
+            sink=sink,
             journal_url=None,
-            look=f"{calls.base_url}/projects/{turn.name.project_id}/sessions/{turn.name.conversation_id}",
-            keep=left.keep,
+            show_hint=f"{calls.base_url}/projects/{turn.name.project_id}/sessions/{turn.name.conversation_id}",
+            keep=unsent.keep,
         )
         is_over = True
     except LongwatchError:
         is_over = True  # the server is away for good, or refuses: it is of no use to tell it more
         raise
     finally:
-        desk.close(is_over=is_over)
-        if left.first is not None:
-            tell(left.told())
+        sink.close(is_over=is_over)
+        if unsent.first is not None:
+            warn(unsent.describe())
 
 
 class UnsentLines:
@@ -341,7 +343,7 @@ class UnsentLines:
         with self._path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
             file.writelines(f"{line}\n" for line in lines)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Where they are, and how they are sent when the server answers again."""
         where = shlex.quote(str(self._path))
         url = f"{self._url}/lines?first={self.first}&keep_output=true"

@@ -29,7 +29,7 @@ class Child:
         assert process.stderr is not None
         self.stdout = process.stdout
         self.stderr = process.stderr
-        self.gone, self._still_there = os.pipe()  # `gone` reads as ended once the process is
+        self.exited, self._running = os.pipe()  # `exited` reads as ended once the process is
 
     @classmethod
     def start(
@@ -55,7 +55,7 @@ class Child:
     def wait(self) -> None:
         """Wait for the process to end, and let its readers know."""
         self._process.wait()
-        os.close(self._still_there)
+        os.close(self._running)
 
     @property
     def returncode(self) -> int | None:
@@ -88,16 +88,16 @@ class Child:
         """Let go of the pipes."""
         self.stdout.close()
         self.stderr.close()
-        os.close(self.gone)
+        os.close(self.exited)
 
 
 def pump(
     source: int,
     sink: int | None,
     *,
-    gone: int,
-    take: Callable[[bytes], None],
-    tell: Callable[[str], None],
+    exited: int,
+    on_chunk: Callable[[bytes], None],
+    warn: Callable[[str], None],
     clock: Clock,
 ) -> None:
     """Pass everything on from a pipe, until it is closed or, once the process is gone, has run dry.
@@ -107,12 +107,12 @@ def pump(
     """
     waiting = select.poll()
     waiting.register(source, select.POLLIN)
-    waiting.register(gone, select.POLLIN)
+    waiting.register(exited, select.POLLIN)
     drain = PipeDrain(clock)
     while True:
         ready = [descriptor for descriptor, _ in waiting.poll(drain.timeout_ms())]
-        if gone in ready:
-            waiting.unregister(gone)
+        if exited in ready:
+            waiting.unregister(exited)
             drain.begin()
             continue
         if not ready or not (chunk := os.read(source, READ_BYTES)):
@@ -121,13 +121,13 @@ def pump(
             try:
                 write_all(sink, chunk)
             except BrokenPipeError:
-                take(chunk)
+                on_chunk(chunk)
                 return
             except OSError as error:
-                tell(f"its output cannot be passed on any more, and is still recorded: {error}")
+                warn(f"its output cannot be passed on any more, and is still recorded: {error}")
                 sink = None
-        take(chunk)
-        if drain.enough(len(chunk)):
+        on_chunk(chunk)
+        if drain.is_complete(len(chunk)):
             return
 
 
@@ -149,7 +149,7 @@ class PipeDrain:
             return None
         return int(min(QUIET_SECONDS, max(0.0, self._left())) * 1000)
 
-    def enough(self, count: int) -> bool:
+    def is_complete(self, count: int) -> bool:
         """So many more bytes were read. Whether to stop, although more may come."""
         if self._began is None:
             return False

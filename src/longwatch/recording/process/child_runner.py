@@ -22,15 +22,15 @@ from longwatch.recording.process.output import MAX_LINE_BYTES, LineSplitter, Out
 
 GRACE_SECONDS = 10.0
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-FROM_TERMINAL = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})  # sent to a whole process group
+FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+TERMINAL_SIGNALS = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})  # sent to a whole process group
 
 
 class StopAction(Enum):
     """What the watching side does next."""
 
     NOTHING = "nothing"
-    PASS_ON = "pass on"
+    FORWARD = "pass on"
     KILL = "kill"
 
 
@@ -56,10 +56,10 @@ class StopPolicy:
         self._interrupts += number == signal.SIGINT
         if self._interrupts > 1 and number == signal.SIGINT:
             return self._kill()
-        if self.shares_group and number in FROM_TERMINAL:
+        if self.shares_group and number in TERMINAL_SIGNALS:
             return StopAction.NOTHING
         self.sent.add(number)
-        return StopAction.PASS_ON
+        return StopAction.FORWARD
 
     def on_time(self, now: float) -> StopAction:
         """Time has passed."""
@@ -86,15 +86,15 @@ LEFTOVERS_SECONDS = 0.1  # between looks whether a stopped process group is empt
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class OutputTarget:
     """What happens to the output of one pipe."""
 
-    take: Callable[[OutputLine], None]
+    on_line: Callable[[OutputLine], None]
     sink: int | None = None  # a descriptor to which everything is passed on
     max_line_bytes: int = MAX_LINE_BYTES
 
 
-class _Reported(Enum):
+class _ThreadReport(Enum):
     """What the other threads tell the main one."""
 
     EXITED = "exited"
@@ -106,11 +106,11 @@ class _Reported(Enum):
 class ChildRunner:
     """Attends one process."""
 
-    def __init__(self, stopping: StopPolicy, *, tell: Callable[[str], None], clock: Clock) -> None:
-        self.stopping = stopping
-        self._tell = tell
+    def __init__(self, stop_policy: StopPolicy, *, warn: Callable[[str], None], clock: Clock) -> None:
+        self.stop_policy = stop_policy
+        self._warn = warn
         self._clock = clock
-        self._inbox: SimpleQueue[int | _Reported] = SimpleQueue()  # safe to fill from a signal handler
+        self._messages: SimpleQueue[int | _ThreadReport] = SimpleQueue()  # safe to fill from a signal handler
         self._caught = 0  # signals
         self._release_at: float | None = None  # when the process is left to itself
 
@@ -120,7 +120,7 @@ class ChildRunner:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in PASSED_ON}
+        before = {number: signal.getsignal(number) for number in FORWARDED_SIGNALS}
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, lambda caught, _: self._catch(caught))
@@ -132,52 +132,52 @@ class ChildRunner:
 
     def _catch(self, number: int) -> None:
         self._caught += 1
-        self._inbox.put(number)
+        self._messages.put(number)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Stop the process as if this signal had come for us. Any thread may ask for it."""
-        self._inbox.put(number)
+        self._messages.put(number)
 
     def release_after(self, seconds: float) -> None:
         """Wait for the process only this much longer, then leave it to itself. Any thread may ask for it."""
         self._release_at = self._clock.monotonic() + seconds
-        self._inbox.put(_Reported.RELEASED)
+        self._messages.put(_ThreadReport.RELEASED)
 
     def has_signals(self) -> bool:
         """Whether a signal has come for us since the process was attended to its end."""
         return self._caught > 0
 
-    def attend(self, child: Child, *, stdout: Reading, stderr: Reading) -> None:
+    def run(self, child: Child, *, stdout: OutputTarget, stderr: OutputTarget) -> None:
         """Return when the process is gone and its output is read, or nobody wants to wait for it."""
         readers = [
-            self._read(child, child.stdout, stdout, _Reported.STDOUT_READ),
-            self._read(child, child.stderr, stderr, _Reported.STDERR_READ),
+            self._read(child, child.stdout, stdout, _ThreadReport.STDOUT_READ),
+            self._read(child, child.stderr, stderr, _ThreadReport.STDERR_READ),
         ]
         threading.Thread(target=self._wait_for, args=(child,), name="longwatch-wait", daemon=True).start()
-        awaited = set(_Reported) - {_Reported.RELEASED}
-        while awaited or (self.stopping.waits and child.has_leftovers()):
+        awaited = set(_ThreadReport) - {_ThreadReport.RELEASED}
+        while awaited or (self.stop_policy.waits and child.has_leftovers()):
             try:
-                told = self._inbox.get(timeout=self._patience(leftovers_only=not awaited))
+                message = self._messages.get(timeout=self._wait_seconds(leftovers_only=not awaited))
             except Empty:
-                self._act(child, self.stopping.on_time(self._clock.monotonic()))
+                self._act(child, self.stop_policy.on_time(self._clock.monotonic()))
                 if self._is_released():
                     break
                 continue
-            if isinstance(told, _Reported):
-                awaited.discard(told)
-            elif _Reported.EXITED in awaited:
-                self._act(child, self.stopping.on_signal(told, self._clock.monotonic()), told)
+            if isinstance(message, _ThreadReport):
+                awaited.discard(message)
+            elif _ThreadReport.EXITED in awaited:
+                self._act(child, self.stop_policy.on_signal(message, self._clock.monotonic()), message)
             else:  # the process itself is gone, and whoever sent this does not want to wait for the rest
-                if self.stopping.waits:
+                if self.stop_policy.waits:
                     child.kill()
                 break
         self._caught = 0
         if not any(reader.is_alive() for reader in readers):
             child.close()
 
-    def _patience(self, *, leftovers_only: bool) -> float | None:
+    def _wait_seconds(self, *, leftovers_only: bool) -> float | None:
         now = self._clock.monotonic()
-        left = self.stopping.seconds_left(now)
+        left = self.stop_policy.seconds_left(now)
         if left is None and self._release_at is not None:
             return max(0.0, self._release_at - now)
         return min(LEFTOVERS_SECONDS, left) if leftovers_only and left is not None else left
@@ -185,7 +185,7 @@ class ChildRunner:
     def _is_released(self) -> bool:
         """Whether the process is to be left to itself: not while it is being stopped."""
         is_due = self._release_at is not None and self._clock.monotonic() >= self._release_at
-        return is_due and not self.stopping.waits
+        return is_due and not self.stop_policy.waits
 
     def _act(self, child: Child, action: StopAction, number: int = signal.SIGKILL) -> None:
         if action is not StopAction.NOTHING:
@@ -193,35 +193,37 @@ class ChildRunner:
 
     def _wait_for(self, child: Child) -> None:
         child.wait()
-        self._inbox.put(_Reported.EXITED)
+        self._messages.put(_ThreadReport.EXITED)
 
-    def _read(self, child: Child, pipe: IO[bytes], reading: Reading, done: _Reported) -> threading.Thread:
+    def _read(
+        self, child: Child, pipe: IO[bytes], target: OutputTarget, done: _ThreadReport
+    ) -> threading.Thread:
         def read() -> None:
-            splitter = LineSplitter(max_line_bytes=reading.max_line_bytes)
+            splitter = LineSplitter(max_line_bytes=target.max_line_bytes)
 
-            def take_chunk(chunk: bytes) -> None:
+            def split_chunk(chunk: bytes) -> None:
                 try:
                     for line in splitter.feed(chunk):
-                        reading.take(line)
+                        target.on_line(line)
                 except Exception as error:  # noqa: BLE001 - the process goes on, whatever recording does
                     report_fault(error)
 
             try:
                 pump(
                     pipe.fileno(),
-                    reading.sink,
-                    gone=child.gone,
-                    take=take_chunk,
-                    tell=self._tell,
+                    target.sink,
+                    exited=child.exited,
+                    on_chunk=split_chunk,
+                    warn=self._warn,
                     clock=self._clock,
                 )
                 pipe.close()
                 for line in splitter.flush():
-                    reading.take(line)
+                    target.on_line(line)
             except Exception as error:  # noqa: BLE001
                 report_fault(error)
             finally:
-                self._inbox.put(done)
+                self._messages.put(done)
 
         thread = threading.Thread(target=read, name=f"longwatch-{done.name.lower()}", daemon=True)
         thread.start()

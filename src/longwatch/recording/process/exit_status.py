@@ -30,7 +30,7 @@ class Exit:
         return BY_SIGNAL + self.signal_number if self.signal_number is not None else self.code or 0
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """`exit code 3` or `ended by SIGKILL`."""
         if self.signal_number is not None:
             return f"ended by {signal_name(self.signal_number)}"
@@ -49,22 +49,22 @@ def terminal_event(
 
     `sent` holds the signals that longwatch sent to it: a signal from elsewhere is told from a forwarded one.
     """
-    said: dict[str, object] = {"written_for": True, "execution_time_ms": execution_time_ms}
+    payload: dict[str, object] = {"written_for": True, "execution_time_ms": execution_time_ms}
     if exit_.signal_number is not None:
-        said["signal"] = signal_name(exit_.signal_number)
-        said["forwarded"] = exit_.signal_number in sent
+        payload["signal"] = signal_name(exit_.signal_number)
+        payload["forwarded"] = exit_.signal_number in sent
     else:
-        said["exit_code"] = exit_.code
+        payload["exit_code"] = exit_.code
     if interrupted_by is None and exit_.code == 0:
-        return "workflow_complete", {**said, "status": "completed"}
+        return "workflow_complete", {**payload, "status": "completed"}
     if stderr:
-        said["stderr"] = list(stderr)
+        payload["stderr"] = list(stderr)
     if interrupted_by is not None:
-        told = f"interrupted by {signal_name(interrupted_by)}, {exit_.words}"
-        return "workflow_error", {**said, "status": "interrupted", "error_message": told}
+        message = f"interrupted by {signal_name(interrupted_by)}, {exit_.description}"
+        return "workflow_error", {**payload, "status": "interrupted", "error_message": message}
     last = next((line.strip() for line in reversed(stderr) if line.strip()), "")[:MAX_ERROR_CHARACTERS]
-    told = f"{exit_.words}: {last}" if last else exit_.words
-    return "workflow_error", {**said, "status": "failed", "error_message": told}
+    message = f"{exit_.description}: {last}" if last else exit_.description
+    return "workflow_error", {**payload, "status": "failed", "error_message": message}
 
 
 def describe_start_failure(command: str, error: OSError) -> tuple[int, str]:

@@ -46,13 +46,13 @@ class LineSplitter:
         *ends, rest = chunk.split(b"\n")
         for part in ends:
             self._add(part)
-            yield self._ended(complete=True)
+            yield self._finish_line(complete=True)
         self._add(rest)
 
     def flush(self) -> Iterator[OutputLine]:
         """The last line, if the stream did not end with a line's end."""
         if self._begun:
-            yield self._ended(complete=False)
+            yield self._finish_line(complete=False)
 
     def _add(self, part: bytes) -> None:
         room = self._max - len(self._begun)
@@ -61,7 +61,7 @@ class LineSplitter:
             self._left_out += len(part) - room
             self._last = part[-1:]
 
-    def _ended(self, *, complete: bool) -> OutputLine:
+    def _finish_line(self, *, complete: bool) -> OutputLine:
         line, left_out = bytes(self._begun), self._left_out
         if complete and (self._last == b"\r" if left_out else line.endswith(b"\r")):
             if left_out:
@@ -116,7 +116,7 @@ class ForeignEvent:
 LineContent = Output | ParseError | OwnEvent | ForeignEvent
 
 
-def parse(line: OutputLine) -> LineContent:
+def parse_line(line: OutputLine) -> LineContent:
     """What this line of standard output says."""
     trimmed = line.text.strip()
     if not trimmed.startswith("{"):
@@ -132,18 +132,18 @@ def parse(line: OutputLine) -> LineContent:
     if "\\ud" in trimmed or "\\uD" in trimmed:
         value = _without_surrogates(value)
     try:
-        return _own(value) or _foreign(value) or Output(line.text)
+        return _own_event(value) or _foreign_event(value) or Output(line.text)
     except (InvalidEvent, InvalidInput) as error:
         return ParseError(line.text, str(error))
 
 
-def _own(value: Mapping[str, object]) -> OwnEvent | None:
+def _own_event(value: Mapping[str, object]) -> OwnEvent | None:
     if not value.keys() >= _OWN_FIELDS or "workflow_id" in value:
         return None
     return OwnEvent(from_wire(value))
 
 
-def _foreign(value: Mapping[str, object]) -> ForeignEvent | None:
+def _foreign_event(value: Mapping[str, object]) -> ForeignEvent | None:
     rest = dict(value)
     type_ = rest.pop("event_type" if isinstance(rest.get("event_type"), str) else "type", None)
     run_id = rest.pop("workflow_id", None)
@@ -163,13 +163,13 @@ def _foreign(value: Mapping[str, object]) -> ForeignEvent | None:
         run_id=run_id,
         type=type_,
         occurred_at=_milliseconds(timestamp),
-        agent_name=_taken(rest, "agent_name"),
-        call_id=_taken(rest, "call_id") or (_taken(rest, "event_id") if type_ == "tool_call" else None),
-        parent_call_id=_taken(rest, "parent_call_id"),
-        trace_id=_taken(rest, "trace_id"),
+        agent_name=_pop_text(rest, "agent_name"),
+        call_id=_pop_text(rest, "call_id") or (_pop_text(rest, "event_id") if type_ == "tool_call" else None),
+        parent_call_id=_pop_text(rest, "parent_call_id"),
+        trace_id=_pop_text(rest, "trace_id"),
         payload=rest,
     )
-    _refuse_unstorable(event)
+    _check_storable(event)
     return event
 
 
@@ -179,14 +179,14 @@ def _milliseconds(timestamp: float) -> int:
     return epoch_ms(timestamp)  # the same rule as for items of a table, or one event would have two times
 
 
-def _taken(fields: dict[str, object], name: str) -> str | None:
+def _pop_text(fields: dict[str, object], name: str) -> str | None:
     """A text that has a place of its own in an event, taken out of the payload."""
     if text_of(fields, name) is None:
         return None
     return str(fields.pop(name))
 
 
-def _refuse_unstorable(event: ForeignEvent) -> None:
+def _check_storable(event: ForeignEvent) -> None:
     """Refuse at the door, with the line still at hand, what no journal may hold."""
     Event(run_id=event.run_id, event_id="-", type=event.type, occurred_at=event.occurred_at)
 

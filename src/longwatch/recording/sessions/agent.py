@@ -59,7 +59,7 @@ class AgentSession:
         self._is_terminated = False  # the platform ends this process, and the journal says so
         self._lock = threading.Lock()
 
-    def tell(
+    def try_record(
         self,
         status: str,
         *,
@@ -67,9 +67,9 @@ class AgentSession:
         retries: Sequence[float] = QUICK_RETRIES,
     ) -> bool:
         """Journal one status; False if it was not stored."""
-        return self.recorder is not None and self.recorder.tell(status, error=error, retries=retries)
+        return self.recorder is not None and self.recorder.try_record(status, error=error, retries=retries)
 
-    def began(self, task: asyncio.Task[Any] | None) -> None:
+    def on_task_start(self, task: asyncio.Task[Any] | None) -> None:
         """A background task is under way; None stands for one in a thread."""
         with self._lock:
             if task is None:
@@ -77,9 +77,9 @@ class AgentSession:
             else:
                 self._tasks.add(task)
             at_work.add(self)
-        self.tell(SessionStatus.AGENT_BACKGROUND_TASK_STARTED)
+        self.try_record(SessionStatus.AGENT_BACKGROUND_TASK_STARTED)
 
-    def ended(self, task: asyncio.Task[Any] | None, error: BaseException | None) -> None:
+    def on_task_end(self, task: asyncio.Task[Any] | None, error: BaseException | None) -> None:
         """It is over. A write that fails never makes a finished task a failed one."""
         with self._lock:
             if task is None:
@@ -88,13 +88,13 @@ class AgentSession:
                 self._tasks.discard(task)
             if not self._in_threads and not self._tasks:
                 at_work.discard(self)
-            is_known = error is not None and self._is_terminated
-        if is_known:  # a task that is cancelled on the way out has its failure in the journal already
+            is_journaled = error is not None and self._is_terminated
+        if is_journaled:  # a task that is cancelled on the way out has its failure in the journal already
             return
         status = SessionStatus.AGENT_BACKGROUND_TASK_COMPLETED
         if error is not None:
             status = SessionStatus.AGENT_BACKGROUND_TASK_FAILED
-        self.tell(status, error=error, retries=PATIENT_RETRIES)
+        self.try_record(status, error=error, retries=PATIENT_RETRIES)
 
     def terminate(self, reason: str) -> None:
         """The process is about to end: its tasks failed for this reason, unless one still completes."""
@@ -102,7 +102,7 @@ class AgentSession:
             if self._is_terminated or not (self._in_threads or self._tasks):
                 return
             self._is_terminated = True
-        self.tell(SessionStatus.AGENT_BACKGROUND_TASK_FAILED, error=reason)
+        self.try_record(SessionStatus.AGENT_BACKGROUND_TASK_FAILED, error=reason)
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Begin nothing more, and cancel what can be cancelled."""
@@ -113,15 +113,15 @@ class AgentSession:
             task.get_loop().call_soon_threadsafe(task.cancel)
         return tasks
 
-    def failed(self, error: BaseException) -> None:
+    def on_entrypoint_failure(self, error: BaseException) -> None:
         """The entrypoint failed."""
         with self._lock:
-            runs_on = self._in_threads or any(not task.done() for task in self._tasks)
-        if runs_on:
+            is_task_running = self._in_threads or any(not task.done() for task in self._tasks)
+        if is_task_running:
             log.error("longwatch: the entrypoint failed, but a background task of its session runs on")
-            self.tell(task_status("entrypoint", TaskState.FAILED), error=error)
+            self.try_record(task_status("entrypoint", TaskState.FAILED), error=error)
         else:
-            self.tell(SessionStatus.AGENT_ENTRYPOINT_FAILED, error=error, retries=PATIENT_RETRIES)
+            self.try_record(SessionStatus.AGENT_ENTRYPOINT_FAILED, error=error, retries=PATIENT_RETRIES)
 
 
 def current_session() -> AgentSession | None:
@@ -131,19 +131,19 @@ def current_session() -> AgentSession | None:
 
 def session_recorder(payload: object, _: object = None) -> SessionRecorder | None:
     """The recorder of the session that the payload or the environment names; None if neither does."""
-    said: Mapping[str, Any] = payload if isinstance(payload, Mapping) else {}
-    adopt(said.get("environment"))
-    session_id = said.get("session_id") or os.environ.get(SESSION_VARIABLE)
+    request: Mapping[str, Any] = payload if isinstance(payload, Mapping) else {}
+    adopt_environment(request.get("environment"))
+    session_id = request.get("session_id") or os.environ.get(SESSION_VARIABLE)
     if not isinstance(session_id, str):
         log.error("longwatch: the invocation names no session_id, so its session cannot be journaled")
         return None
-    execution = said.get("execution") or os.environ.get(EXECUTION_VARIABLE)
+    execution = request.get("execution") or os.environ.get(EXECUTION_VARIABLE)
     return SessionRecorder(
         open_session_journal(), session_id, execution=execution if isinstance(execution, str) else None
     )
 
 
-def adopt(environment: object) -> None:
+def adopt_environment(environment: object) -> None:
     """Take over what the invoker sent for the environment, so that the agent's own processes have it too.
 
     The session is this request's. Table and region are only filled in: where the agent was told its own, that
@@ -161,49 +161,49 @@ def adopt(environment: object) -> None:
 
 
 @contextmanager
-def entered(opened: OpenRecorder, args: tuple[Any, ...]) -> Iterator[None]:
+def enter_session(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> Iterator[None]:
     """Handle a request: journal that it came in and what went wrong, then begin what it left to be done."""
     chain_sigterm()
-    session = _opened(opened, args)
+    session = _open_session(open_recorder, args)
     token = _current.set(session)
     session.is_entered = True
-    session.tell(SessionStatus.AGENT_ENTRYPOINT_STARTED)
+    session.try_record(SessionStatus.AGENT_ENTRYPOINT_STARTED)
     try:
         yield
     except BaseException as error:
         session.cancel()
-        session.failed(error)
+        session.on_entrypoint_failure(error)
         raise
     finally:
         session.is_entered = False
         _current.reset(token)
     for work, _ in session.waiting:
-        _in_a_thread(session, work)
+        _start_in_thread(session, work)
 
 
 @asynccontextmanager
-async def enter_session_async(opened: OpenRecorder, args: tuple[Any, ...]) -> AsyncIterator[None]:
+async def enter_session_async(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> AsyncIterator[None]:
     """The same in an event loop, which no write holds up."""
     chain_sigterm()
-    session = await asyncio.to_thread(_opened, opened, args)
+    session = await asyncio.to_thread(_open_session, open_recorder, args)
     _current.set(session)
     session.is_entered = True
-    await asyncio.to_thread(session.tell, SessionStatus.AGENT_ENTRYPOINT_STARTED)
+    await asyncio.to_thread(session.try_record, SessionStatus.AGENT_ENTRYPOINT_STARTED)
     try:
         yield
     except BaseException as error:
-        await asyncio.shield(_failed(session, error))
+        await asyncio.shield(_fail_entrypoint(session, error))
         raise
     finally:
         session.is_entered = False
     for work, is_async in session.waiting:
         if is_async:
-            _in_the_loop(cast(Coroutine[Any, Any, Any], work()))
+            _start_in_loop(cast(Coroutine[Any, Any, Any], work()))
         else:
-            _in_a_thread(session, work)
+            _start_in_thread(session, work)
 
 
-def start(work: BackgroundWork, *, is_async: bool) -> None:
+def start_work(work: BackgroundWork, *, is_async: bool) -> None:
     """Start this when the entrypoint has returned; outside an entrypoint, start it now."""
     session = _current.get()
     if session is not None and session.is_entered:
@@ -213,9 +213,9 @@ def start(work: BackgroundWork, *, is_async: bool) -> None:
         log.warning("longwatch: start_background outside @agent_entrypoint: the task is not journaled")
         session = AgentSession(None)
     if is_async and _loop_is_running():
-        _in_the_loop(cast(Coroutine[Any, Any, Any], work()))
+        _start_in_loop(cast(Coroutine[Any, Any, Any], work()))
     else:
-        _in_a_thread(session, work)
+        _start_in_thread(session, work)
 
 
 def _loop_is_running() -> bool:
@@ -226,27 +226,27 @@ def _loop_is_running() -> bool:
     return True
 
 
-async def _failed(session: AgentSession, error: BaseException) -> None:
+async def _fail_entrypoint(session: AgentSession, error: BaseException) -> None:
     tasks = session.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
-    await asyncio.to_thread(session.failed, error)
+    await asyncio.to_thread(session.on_entrypoint_failure, error)
 
 
 @contextmanager
-def working() -> Iterator[None]:
+def run_task() -> Iterator[None]:
     """Do the session's work: journal that it began and how it ended."""
     session = _current.get()
     if session is None:
         yield
         return
-    session.began(None)
+    session.on_task_start(None)
     try:
         yield
     except BaseException as error:
-        session.ended(None, error)
+        session.on_task_end(None, error)
         raise
-    session.ended(None, None)
+    session.on_task_end(None, None)
 
 
 @asynccontextmanager
@@ -256,49 +256,49 @@ async def run_task_async() -> AsyncIterator[None]:
     if session is None:
         yield
         return
-    await asyncio.to_thread(session.began, task)
+    await asyncio.to_thread(session.on_task_start, task)
     try:
         yield
     except BaseException as error:
-        await asyncio.shield(asyncio.to_thread(session.ended, task, error))
+        await asyncio.shield(asyncio.to_thread(session.on_task_end, task, error))
         raise
-    await asyncio.shield(asyncio.to_thread(session.ended, task, None))
+    await asyncio.shield(asyncio.to_thread(session.on_task_end, task, None))
 
 
-def _opened(opened: OpenRecorder, args: tuple[Any, ...]) -> AgentSession:
+def _open_session(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> AgentSession:
     """The session of this request, without a recorder where it cannot be journaled."""
     try:
-        recorder = opened(args[0] if args else None, args[1] if len(args) > 1 else None)
+        recorder = open_recorder(args[0] if args else None, args[1] if len(args) > 1 else None)
     except Exception:
         log.exception("longwatch: the journal of the session cannot be opened; nothing of it is journaled")
         recorder = None
     return AgentSession(recorder)
 
 
-def _in_the_loop(work: Coroutine[Any, Any, Any]) -> None:
+def _start_in_loop(work: Coroutine[Any, Any, Any]) -> None:
     task = asyncio.ensure_future(work)
     _running.add(task)
-    task.add_done_callback(_finished)
+    task.add_done_callback(_on_task_done)
 
 
-def _finished(task: asyncio.Future[Any]) -> None:
+def _on_task_done(task: asyncio.Future[Any]) -> None:
     _running.discard(task)
     if not task.cancelled() and task.exception() is not None:
         log.error("longwatch: a background task failed", exc_info=task.exception())
 
 
-def _in_a_thread(session: AgentSession, work: BackgroundWork) -> None:
+def _start_in_thread(session: AgentSession, work: BackgroundWork) -> None:
     context = copy_context()
     context.run(_current.set, session)
     # Not a daemon: the process waits for its work.
-    threading.Thread(target=context.run, args=(_carry_out, work), name="longwatch-background").start()
+    threading.Thread(target=context.run, args=(_run_work, work), name="longwatch-background").start()
 
 
-def _carry_out(work: BackgroundWork) -> None:
+def _run_work(work: BackgroundWork) -> None:
     try:
-        answer = work()
-        if iscoroutine(answer):
-            asyncio.run(answer)
+        result = work()
+        if iscoroutine(result):
+            asyncio.run(result)
     except Exception:  # it is in the journal already; here it goes to the log
         log.exception("longwatch: a background task failed")
 
@@ -317,37 +317,39 @@ def agent_entrypoint(function: F) -> F: ...
 
 @overload
 def agent_entrypoint(
-    *, does_the_work: bool = False, opened: OpenRecorder | None = None
+    *, does_the_work: bool = False, open_recorder: OpenRecorder | None = None
 ) -> Callable[[F], F]: ...
 
 
 def agent_entrypoint(
-    function: F | None = None, *, does_the_work: bool = False, opened: OpenRecorder | None = None
+    function: F | None = None, *, does_the_work: bool = False, open_recorder: OpenRecorder | None = None
 ) -> F | Callable[[F], F]:
     """Journal an entrypoint, which takes the payload first: that it began, and that it failed if it did.
 
-    `does_the_work`: there is no background task, the entrypoint itself is the work. `opened` makes the
+    `does_the_work`: there is no background task, the entrypoint itself is the work. `open_recorder` makes the
     recorder from the first two arguments; without it the payload and the environment name the session.
     """
     if function is None:
-        return partial(_entrypoint, does_the_work=does_the_work, opened=opened or session_recorder)
-    return _entrypoint(function, does_the_work=does_the_work, opened=opened or session_recorder)
+        return partial(
+            _entrypoint, does_the_work=does_the_work, open_recorder=open_recorder or session_recorder
+        )
+    return _entrypoint(function, does_the_work=does_the_work, open_recorder=open_recorder or session_recorder)
 
 
-def _entrypoint(function: F, *, does_the_work: bool, opened: OpenRecorder) -> F:
+def _entrypoint(function: F, *, does_the_work: bool, open_recorder: OpenRecorder) -> F:
     chain_sigterm()  # requests may come in threads, where no handler can be set
     work = background_task(function) if does_the_work else function
-    return _wrapped(
+    return _wrap_function(
         function,
         work,
-        lambda args: entered(opened, args),
-        lambda args: enter_session_async(opened, args),
+        lambda args: enter_session(open_recorder, args),
+        lambda args: enter_session_async(open_recorder, args),
     )
 
 
 def background_task(function: F) -> F:
     """Journal a task of the current session: that it began and how it ended. Outside a session: untouched."""
-    return _wrapped(function, function, lambda _: working(), lambda _: run_task_async())
+    return _wrap_function(function, function, lambda _: run_task(), lambda _: run_task_async())
 
 
 def start_background(function: Callable[..., object], *args: object, **kwargs: object) -> None:
@@ -356,7 +358,7 @@ def start_background(function: Callable[..., object], *args: object, **kwargs: o
     It runs even where its session cannot be journaled. Called after the entrypoint has returned, or outside
     one, it starts at once.
     """
-    start(partial(background_task(function), *args, **kwargs), is_async=is_async(function))
+    start_work(partial(background_task(function), *args, **kwargs), is_async=is_async(function))
 
 
 def record_phase(phase: str, state: TaskState, *, error: BaseException | str | None = None) -> bool:
@@ -370,10 +372,10 @@ def record_phase(phase: str, state: TaskState, *, error: BaseException | str | N
         log.warning("longwatch: phase %r is not journaled: %s", phase, problem)
         return False
     session = current_session()
-    return session is not None and session.tell(status, error=error)
+    return session is not None and session.try_record(status, error=error)
 
 
-def _wrapped(
+def _wrap_function(
     function: F,
     work: Callable[..., Any],
     around: Callable[[tuple[Any, ...]], Any],

@@ -123,7 +123,7 @@ class SessionRecorder:
         self._append(event, retries)
         return event
 
-    def tell(
+    def try_record(
         self,
         status: str,
         *,
@@ -157,12 +157,12 @@ class SessionRecorder:
 
     def _event(self, status: str, error: BaseException | str | None, payload: Mapping[str, object]) -> Event:
         """The event, its fields redacted and cut to fit. `execution` stays: the state machine compares it."""
-        given = dict(payload)
+        fields_given = dict(payload)
         if error is not None:
-            given["error_message"] = error if isinstance(error, str) else failure_text(error)
-        elif is_failure_status(status) and not given.get("error_message"):
-            given["error_message"] = "no message"
-        copy, weight = capture_fields(given, FULL, self._secrets)
+            fields_given["error_message"] = error if isinstance(error, str) else failure_text(error)
+        elif is_failure_status(status) and not fields_given.get("error_message"):
+            fields_given["error_message"] = "no message"
+        copy, weight = capture_fields(fields_given, FULL, self._secrets)
         fixed = {} if self.execution is None else {"execution": self.execution}
         fields, text = clean_payload(copy, self._max_payload_bytes, weight, fixed)
         at = self._next_ms()
@@ -185,9 +185,11 @@ class SessionRecorder:
 def failure_text(error: BaseException) -> str:
     """The class and the message; for an error of an AWS service its code and message."""
     response = getattr(error, "response", None)
-    told = response.get("Error") if isinstance(response, Mapping) else None
-    if isinstance(told, Mapping) and told.get("Code"):
-        return redact_text(f"{type(error).__name__}: {told['Code']}: {told.get('Message') or 'no message'}")
+    details = response.get("Error") if isinstance(response, Mapping) else None
+    if isinstance(details, Mapping) and details.get("Code"):
+        return redact_text(
+            f"{type(error).__name__}: {details['Code']}: {details.get('Message') or 'no message'}"
+        )
     return redact_text(error_text(error))
 
 
@@ -205,11 +207,11 @@ def open_session_journal(environment: Mapping[str, str] = os.environ) -> Journal
     Opened once for each: a warm Lambda keeps its connection.
     """
     url = environment.get(JOURNAL_VARIABLE) or "dynamodb://?layout=session"
-    return _opened(url, environment.get(TABLE_VARIABLE), environment.get(REGION_VARIABLE))
+    return _open_once(url, environment.get(TABLE_VARIABLE), environment.get(REGION_VARIABLE))
 
 
 @cache
-def _opened(url: str, table: str | None, region: str | None) -> Journal:
-    given = {TABLE_VARIABLE: table, REGION_VARIABLE: region}
-    named = {name: value for name, value in given.items() if value}
+def _open_once(url: str, table: str | None, region: str | None) -> Journal:
+    fields_given = {TABLE_VARIABLE: table, REGION_VARIABLE: region}
+    named = {name: value for name, value in fields_given.items() if value}
     return open_journal(url, settings=load_settings(environment={**os.environ, **named}))

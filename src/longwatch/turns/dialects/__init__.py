@@ -39,13 +39,13 @@ READINGS: Mapping[str, LineReading] = {**CLAUDE_CODE, **CODEX}
 
 def blocks_of(line: str | Mapping[str, object]) -> tuple[BlockContent, ...]:
     """The blocks of one line, in their order. ValueError if text is not a JSON object."""
-    return said(read_line(line) if isinstance(line, str) else line).blocks
+    return parse_object(read_line(line) if isinstance(line, str) else line).blocks
 
 
 def report_of(text: str) -> AgentReport | None:
     """The agent's report on a line of its output, if the line is one."""
     try:
-        return said(read_line(text)).report
+        return parse_object(read_line(text)).report
     except ValueError:
         return None
 
@@ -66,7 +66,7 @@ def read_line(text: str) -> Mapping[str, object]:
     return value
 
 
-def said(line: Mapping[str, object]) -> ParsedLine:
+def parse_object(line: Mapping[str, object]) -> ParsedLine:
     """What the object on a line says."""
     reading = READINGS.get(text_of(line, "type") or "")
     found = reading(line) if reading is not None else ParsedLine(rest=line)

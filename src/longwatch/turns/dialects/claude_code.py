@@ -18,8 +18,8 @@ from longwatch.turns.dialects.messages import (
     ParsedLine,
     Reported,
     as_text,
+    classify_stop,
     denial_reason,
-    stopped,
 )
 
 SUBTYPES: Mapping[str, Reported] = {  # of a result; others that begin with "error" are failures
@@ -153,14 +153,14 @@ def _outcome(line: Mapping[str, object]) -> tuple[Reported, str | None]:
     subtype = as_text(line.get("subtype"))
     failures = [as_text(line[name]) for name in FAILURE_FIELDS if line.get(name)]
     if line.get("is_error") not in (None, False) or subtype.startswith("error") or failures:
-        told = as_text(line.get("result")) if line.get("is_error") else ""
-        return Reported.FAILURE, told or "; ".join(failures) or subtype or "the agent reported a failure"
+        message = as_text(line.get("result")) if line.get("is_error") else ""
+        return Reported.FAILURE, message or "; ".join(failures) or subtype or "the agent reported a failure"
     if subtype not in SUBTYPES:
         return Reported.UNCLEAR, f"unknown result {subtype!r}"
     found = max(
-        stopped(line, "stop_reason", STOP_REASONS),
-        stopped(line, "terminal_reason", TERMINAL_REASONS),
-        stopped(line, "status", STATUSES),
+        classify_stop(line, "stop_reason", STOP_REASONS),
+        classify_stop(line, "terminal_reason", TERMINAL_REASONS),
+        classify_stop(line, "status", STATUSES),
         key=lambda each: each[0].severity,
     )
     if found[0] is not Reported.SUCCESS:

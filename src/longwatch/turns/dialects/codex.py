@@ -20,7 +20,7 @@ from longwatch.turns.dialects.messages import (
     ParsedLine,
     Reported,
     as_text,
-    stopped,
+    classify_stop,
 )
 
 DECLINED = "declined"
@@ -111,7 +111,7 @@ def _turn_completed(line: Mapping[str, object]) -> ParsedLine:
     error = next((each["error"] for each in places if each.get("error")), None)
     if error is not None:
         return ParsedLine(report=AgentReport(Reported.FAILURE, _message(error), fields))
-    found = [stopped(each, name, table) for each in places for name, table in STOPS.items()]
+    found = [classify_stop(each, name, table) for each in places for name, table in STOPS.items()]
     reported, reason = max(found, key=lambda each: each[0].severity)
     return ParsedLine(report=AgentReport(reported, reason, fields))
 

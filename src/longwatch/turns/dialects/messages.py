@@ -63,7 +63,7 @@ STATUSES: Mapping[str, Reported] = {  # the `status` of a result that is a succe
 }
 
 
-def stopped(
+def classify_stop(
     line: Mapping[str, object], field: str, table: Mapping[str, Reported]
 ) -> tuple[Reported, str | None]:
     """What a field of a result means by this table, and why that is not a success."""

@@ -38,12 +38,12 @@ def pipes() -> Iterator[tuple[Pipe, Pipe, Pipe]]:
 
 
 def test_everything_is_passed_on_and_taken_until_the_pipe_ends(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
-    output, ours, gone = pipes
+    output, ours, exited = pipes
     taken: list[bytes] = []
     os.write(output.end, b"one\ntwo")
     output.close_end()
 
-    pump(output.source, ours.end, gone=gone.source, take=taken.append, tell=print, clock=FakeClock())
+    pump(output.source, ours.end, exited=exited.source, on_chunk=taken.append, warn=print, clock=FakeClock())
 
     assert taken == [b"one\ntwo"]
     assert os.read(ours.source, 100) == b"one\ntwo"
@@ -52,17 +52,17 @@ def test_everything_is_passed_on_and_taken_until_the_pipe_ends(pipes: tuple[Pipe
 def test_a_pipe_that_others_hold_open_is_left_once_the_process_is_gone(
     pipes: tuple[Pipe, Pipe, Pipe],
 ) -> None:
-    output, _, gone = pipes
+    output, _, exited = pipes
     taken: list[bytes] = []
     clock = FakeClock()
     os.write(output.end, b"last words")
-    gone.close_end()
+    exited.close_end()
 
-    def take(chunk: bytes) -> None:
+    def on_chunk(chunk: bytes) -> None:
         taken.append(chunk)
         clock.advance(DRAIN_SECONDS)
 
-    pump(output.source, None, gone=gone.source, take=take, tell=print, clock=clock)
+    pump(output.source, None, exited=exited.source, on_chunk=on_chunk, warn=print, clock=clock)
 
     assert taken == [b"last words"]
 
@@ -70,25 +70,32 @@ def test_a_pipe_that_others_hold_open_is_left_once_the_process_is_gone(
 def test_a_sink_without_a_reader_ends_the_pumping_and_nothing_read_is_lost(
     pipes: tuple[Pipe, Pipe, Pipe],
 ) -> None:
-    output, ours, gone = pipes
+    output, ours, exited = pipes
     taken: list[bytes] = []
     os.write(output.end, b"text")
     os.close(ours.source)
 
-    pump(output.source, ours.end, gone=gone.source, take=taken.append, tell=print, clock=FakeClock())
+    pump(output.source, ours.end, exited=exited.source, on_chunk=taken.append, warn=print, clock=FakeClock())
 
     assert taken == [b"text"]
 
 
 def test_a_sink_that_fails_is_told_of_and_recording_goes_on(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
-    output, ours, gone = pipes
+    output, ours, exited = pipes
     taken: list[bytes] = []
     told: list[str] = []
     os.write(output.end, b"text")
     output.close_end()
 
     # The reading end takes no writes.
-    pump(output.source, ours.source, gone=gone.source, take=taken.append, tell=told.append, clock=FakeClock())
+    pump(
+        output.source,
+        ours.source,
+        exited=exited.source,
+        on_chunk=taken.append,
+        warn=told.append,
+        clock=FakeClock(),
+    )
 
     assert taken == [b"text"]
     assert len(told) == 1
@@ -98,7 +105,7 @@ def test_there_is_no_haste_while_the_process_runs() -> None:
     drain = PipeDrain(FakeClock())
 
     assert drain.timeout_ms() is None
-    assert not drain.enough(10 * PIPE_BYTES)
+    assert not drain.is_complete(10 * PIPE_BYTES)
 
 
 def test_after_the_end_a_flood_is_read_for_a_while_and_at_least_as_much_as_a_pipe_holds() -> None:
@@ -106,9 +113,9 @@ def test_after_the_end_a_flood_is_read_for_a_while_and_at_least_as_much_as_a_pip
     drain = PipeDrain(clock)
     drain.begin()
 
-    early = drain.enough(PIPE_BYTES)
+    early = drain.is_complete(PIPE_BYTES)
     clock.advance(DRAIN_SECONDS)
-    late = drain.enough(1)
+    late = drain.is_complete(1)
 
     assert (early, late) == (False, True)
     assert drain.timeout_ms() == 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.model.event import Event
-from longwatch.recording.process.deduplication import Deduplicator, identity
+from longwatch.recording.process.deduplication import Deduplicator, identity_of
 from longwatch.recording.process.output import ForeignEvent
 
 AT = 1_794_736_800_000
@@ -25,86 +25,86 @@ def stored(type: str = "note", at: int = AT, **fields: object) -> Event:
 
 
 def test_a_line_that_the_journal_does_not_show_is_recorded_after_its_wait() -> None:
-    merging = Deduplicator(hold_seconds=1.0)
-    merging.said(line(), now=10.0)
+    deduplicator = Deduplicator(hold_seconds=1.0)
+    deduplicator.add_printed(line(), now=10.0)
 
-    early, due, late = merging.released(10.9), merging.next_due, merging.released(11.0)
+    early, due, late = deduplicator.take_due(10.9), deduplicator.next_due, deduplicator.take_due(11.0)
 
     assert (early, due, late) == ([], 11.0, [line()])
-    assert merging.next_due is None
+    assert deduplicator.next_due is None
 
 
 def test_a_line_that_the_journal_shows_while_it_waits_is_dropped() -> None:
-    merging = Deduplicator()
-    merging.said(line(), now=0.0)
+    deduplicator = Deduplicator()
+    deduplicator.add_printed(line(), now=0.0)
 
-    merging.shown(stored())
+    deduplicator.add_journaled(stored())
 
-    assert merging.rest() == []
+    assert deduplicator.take_all() == []
 
 
 def test_a_line_that_the_journal_showed_before_is_dropped() -> None:
-    merging = Deduplicator()
-    merging.shown(stored())
+    deduplicator = Deduplicator()
+    deduplicator.add_journaled(stored())
 
-    merging.said(line(), now=0.0)
+    deduplicator.add_printed(line(), now=0.0)
 
-    assert merging.next_due is None
-    assert merging.rest() == []
+    assert deduplicator.next_due is None
+    assert deduplicator.take_all() == []
 
 
 def test_two_equal_lines_need_two_events_in_the_journal() -> None:
-    merging = Deduplicator()
-    merging.said(line(data="a"), now=0.0)
-    merging.said(line(data="a"), now=0.0)
+    deduplicator = Deduplicator()
+    deduplicator.add_printed(line(data="a"), now=0.0)
+    deduplicator.add_printed(line(data="a"), now=0.0)
 
-    merging.shown(stored(data="a"))
+    deduplicator.add_journaled(stored(data="a"))
 
-    assert merging.rest() == [line(data="a")]
+    assert deduplicator.take_all() == [line(data="a")]
 
 
 def test_an_event_that_comes_too_late_does_not_swallow_the_next_line() -> None:
-    merging = Deduplicator(hold_seconds=1.0)
-    merging.said(line(), now=0.0)
-    recorded = merging.released(1.0)
-    merging.shown(stored())  # too late: it is there twice now, and there is nothing to be done
+    deduplicator = Deduplicator(hold_seconds=1.0)
+    deduplicator.add_printed(line(), now=0.0)
+    recorded = deduplicator.take_due(1.0)
+    deduplicator.add_journaled(stored())  # too late: it is there twice now, and there is nothing to be done
 
-    merging.said(line(), now=2.0)
+    deduplicator.add_printed(line(), now=2.0)
 
     assert recorded == [line()]
-    assert merging.rest() == [line()]
+    assert deduplicator.take_all() == [line()]
 
 
 def test_lines_leave_in_the_order_they_came() -> None:
-    merging = Deduplicator()
+    deduplicator = Deduplicator()
     lines = [line(at=AT + 2), line(at=AT), line(at=AT + 1)]
     for each in lines:
-        merging.said(each, now=0.0)
+        deduplicator.add_printed(each, now=0.0)
 
-    merging.shown(stored(at=AT))
+    deduplicator.add_journaled(stored(at=AT))
 
-    assert merging.rest() == [lines[0], lines[2]]
+    assert deduplicator.take_all() == [lines[0], lines[2]]
 
 
 def test_too_many_waiting_lines_are_due_at_once() -> None:
-    merging = Deduplicator(max_held=2)
+    deduplicator = Deduplicator(max_held=2)
     lines = [line(at=AT + index) for index in range(3)]
     for each in lines:
-        merging.said(each, now=0.0)
+        deduplicator.add_printed(each, now=0.0)
 
-    assert merging.next_due == float("-inf")
-    assert merging.released(0.0) == lines[:1]
-    assert merging.next_due == 1.0
+    assert deduplicator.next_due == float("-inf")
+    assert deduplicator.take_due(0.0) == lines[:1]
+    assert deduplicator.next_due == 1.0
 
 
 def test_only_runs_with_waiting_lines_are_asked_for() -> None:
-    merging = Deduplicator()
-    merging.said(line(), now=0.0)
-    merging.said(ForeignEvent("wf-2", "note", AT, {}), now=0.0)
+    deduplicator = Deduplicator()
+    deduplicator.add_printed(line(), now=0.0)
+    deduplicator.add_printed(ForeignEvent("wf-2", "note", AT, {}), now=0.0)
 
-    merging.shown(stored())
+    deduplicator.add_journaled(stored())
 
-    assert merging.runs() == {"wf-2"}
+    assert deduplicator.runs() == {"wf-2"}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_only_runs_with_waiting_lines_are_asked_for() -> None:
     ],
 )
 def test_what_makes_two_tellings_one_event(said: ForeignEvent, shown: Event, same: bool) -> None:
-    assert (identity(said) == identity(shown)) is same
+    assert (identity_of(said) == identity_of(shown)) is same
 
 
 steps = st.lists(st.tuples(st.sampled_from(["said", "shown"]), st.integers(0, 3)), max_size=60)
@@ -133,14 +133,14 @@ steps = st.lists(st.tuples(st.sampled_from(["said", "shown"]), st.integers(0, 3)
 
 @given(steps)
 def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(told: list[tuple[str, int]]) -> None:
-    merging = Deduplicator()
+    deduplicator = Deduplicator()
     for channel, offset in told:
         if channel == "said":
-            merging.said(line(at=AT + offset), now=0.0)
+            deduplicator.add_printed(line(at=AT + offset), now=0.0)
         else:
-            merging.shown(stored(at=AT + offset))
+            deduplicator.add_journaled(stored(at=AT + offset))
 
-    recorded = Counter(event.occurred_at - AT for event in merging.rest())
+    recorded = Counter(event.occurred_at - AT for event in deduplicator.take_all())
 
     said = Counter(offset for channel, offset in told if channel == "said")
     shown = Counter(offset for channel, offset in told if channel == "shown")
@@ -151,20 +151,20 @@ def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(told: l
 def test_however_late_the_journal_answers_no_line_is_lost_or_recorded_twice(
     told: list[tuple[str, int]],
 ) -> None:
-    merging, recorded, now = Deduplicator(hold_seconds=1.0, max_held=5), Counter[int](), 0.0
+    deduplicator, recorded, now = Deduplicator(hold_seconds=1.0, max_held=5), Counter[int](), 0.0
     said, shown = Counter[int](), Counter[int]()
     for channel, offset in told:
         now += 0.4
         if channel == "said":
-            merging.said(line(at=AT + offset), now=now)
+            deduplicator.add_printed(line(at=AT + offset), now=now)
             said[offset] += 1
         elif channel == "shown":
-            merging.shown(stored(at=AT + offset))
+            deduplicator.add_journaled(stored(at=AT + offset))
             shown[offset] += 1
         else:
-            recorded += Counter(event.occurred_at - AT for event in merging.released(now))
+            recorded += Counter(event.occurred_at - AT for event in deduplicator.take_due(now))
 
-    recorded += Counter(event.occurred_at - AT for event in merging.rest())
+    recorded += Counter(event.occurred_at - AT for event in deduplicator.take_all())
 
     for offset in said:
         assert recorded[offset] + shown[offset] >= said[offset]

@@ -20,10 +20,10 @@ from longwatch.recording.process.exit_status import Exit, describe_start_failure
         (-15, 143, "ended by SIGTERM"),
     ],
 )
-def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int, words: str) -> None:
+def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int, description: str) -> None:
     exit_ = Exit.of(returncode)
 
-    assert (exit_.shell_code, exit_.words) == (code, words)
+    assert (exit_.shell_code, exit_.description) == (code, description)
 
 
 @pytest.mark.parametrize(

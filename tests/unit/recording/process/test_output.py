@@ -17,14 +17,14 @@ from longwatch.recording.process.output import (
     OutputLine,
     OwnEvent,
     ParseError,
-    parse,
+    parse_line,
 )
 
 AT = 1_794_736_800_000
 
 
 def said(**fields: object) -> LineContent:
-    return parse(OutputLine(json.dumps(fields)))
+    return parse_line(OutputLine(json.dumps(fields)))
 
 
 def foreign(**fields: object) -> ForeignEvent:
@@ -50,7 +50,7 @@ def foreign(**fields: object) -> ForeignEvent:
     ],
 )
 def test_a_line_that_is_no_event_is_output(text: str) -> None:
-    assert parse(OutputLine(text)) == Output(text)
+    assert parse_line(OutputLine(text)) == Output(text)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_line_that_is_no_event_is_output(text: str) -> None:
     ],
 )
 def test_a_broken_event_keeps_its_text_and_says_why(text: str, why: str) -> None:
-    result = parse(OutputLine(text))
+    result = parse_line(OutputLine(text))
 
     assert isinstance(result, ParseError)
     assert result.text == text
@@ -74,7 +74,7 @@ def test_a_broken_event_keeps_its_text_and_says_why(text: str, why: str) -> None
 
 
 def test_an_event_that_was_cut_is_a_parse_error_and_not_half_an_event() -> None:
-    result = parse(OutputLine('{"event_type": "x"', left_out=9))
+    result = parse_line(OutputLine('{"event_type": "x"', left_out=9))
 
     assert result == ParseError(
         '{"event_type": "x"…[cut, 9 more bytes]', "the line is 9 bytes longer than longwatch reads"
@@ -82,7 +82,7 @@ def test_an_event_that_was_cut_is_a_parse_error_and_not_half_an_event() -> None:
 
 
 def test_fields_with_a_place_of_their_own_leave_the_payload() -> None:
-    event = parse(
+    event = parse_line(
         OutputLine(
             f'  {{"event_type": "agent_start", "workflow_id": "wf-1", "timestamp": {AT}.7, "role": "writer", '
             '"agent_name": "Ada", "trace_id": "ab", "parent_call_id": "p", "turn_number": 1}  '
@@ -134,7 +134,7 @@ def test_a_nested_payload_is_read_as_the_payload() -> None:
 def test_half_a_surrogate_pair_becomes_something_that_can_be_stored() -> None:
     inner = '{"\\uDC00": ["\\ud800"]}'
 
-    event = parse(
+    event = parse_line(
         OutputLine(f'{{"type": "x", "workflow_id": "wf-\\ud800", "timestamp": {AT}, "a": {inner}}}')
     )
 
@@ -156,7 +156,7 @@ def test_a_line_that_longwatch_wrote_passes_unchanged() -> None:
         ttl=99,
     )
 
-    result = parse(OutputLine(to_line(event)))
+    result = parse_line(OutputLine(to_line(event)))
 
     assert result == OwnEvent(event)
 
@@ -164,7 +164,7 @@ def test_a_line_that_longwatch_wrote_passes_unchanged() -> None:
 def test_a_damaged_line_of_longwatch_is_a_parse_error() -> None:
     event = Event(run_id="wf-1", event_id="e-1", type="x", occurred_at=AT, producer="p", number=1)
 
-    result = parse(OutputLine(to_line(event).replace('"number":1', '"number":"one"')))
+    result = parse_line(OutputLine(to_line(event).replace('"number":1', '"number":"one"')))
 
     assert isinstance(result, ParseError)
     assert "number" in result.error
@@ -177,7 +177,7 @@ def test_a_printed_tool_call_reads_as_the_producer_meant_it() -> None:
         '"event_id":"c-1","system":"s3","operation":"get","status":"error","error":"no such key",'
         '"duration_ms":12}'
     )
-    event = parse(OutputLine(line))
+    event = parse_line(OutputLine(line))
     assert isinstance(event, ForeignEvent)
 
     call = ToolCall.of(
@@ -197,7 +197,7 @@ def test_a_printed_tool_call_reads_as_the_producer_meant_it() -> None:
 
 @given(st.text())
 def test_any_text_at_all_is_something(text: str) -> None:
-    assert isinstance(parse(OutputLine(text)), Output | ParseError)
+    assert isinstance(parse_line(OutputLine(text)), Output | ParseError)
 
 
 json_values = st.recursive(

@@ -57,7 +57,7 @@ def wait_for_threads() -> None:
 
 class TestAnEntrypoint:
     def test_writes_that_it_began(self, journal: MemoryJournal) -> None:
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: dict[str, str]) -> str:
             return payload["question"]
 
@@ -65,7 +65,7 @@ class TestAnEntrypoint:
         assert told(journal) == [STARTED]
 
     def test_that_fails_writes_class_and_message_and_raises_on(self, journal: MemoryJournal) -> None:
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             raise KeyError("question")
 
@@ -76,7 +76,7 @@ class TestAnEntrypoint:
         assert arrived(journal)[-1].payload["error_message"] == "KeyError: 'question'"
 
     async def test_may_be_asynchronous(self, journal: MemoryJournal) -> None:
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         async def handle(payload: object) -> None:
             raise ValueError("no")
 
@@ -86,7 +86,7 @@ class TestAnEntrypoint:
         assert told(journal) == [STARTED, FAILED]
 
     def test_may_be_a_generator_that_fails_in_the_middle(self, journal: MemoryJournal) -> None:
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> Iterator[int]:
             yield 1
             raise ValueError("no")
@@ -99,7 +99,7 @@ class TestAnEntrypoint:
         assert told(journal) == [STARTED, FAILED]
 
     async def test_may_stream(self, journal: MemoryJournal) -> None:
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         async def handle(payload: object) -> AsyncIterator[int]:
             yield 1
             yield 2
@@ -108,7 +108,7 @@ class TestAnEntrypoint:
         assert told(journal) == [STARTED]
 
     def test_that_does_the_work_itself_also_writes_its_end(self, journal: MemoryJournal) -> None:
-        @agent_entrypoint(does_the_work=True, opened=into(journal))
+        @agent_entrypoint(does_the_work=True, open_recorder=into(journal))
         def handle(payload: object) -> int:
             return 7
 
@@ -131,7 +131,7 @@ class TestAnEntrypoint:
         def broken(payload: object, context: object) -> SessionRecorder:
             raise OSError("no such place")
 
-        @agent_entrypoint(opened=broken)
+        @agent_entrypoint(open_recorder=broken)
         def handle(payload: object) -> int:
             return 7
 
@@ -149,10 +149,10 @@ def no_session(payload: object, context: object) -> None:
 
 class TestASessionThatCannotBeJournaled:
     @pytest.mark.parametrize("opened", [no_journal, no_session])
-    def test_still_runs_its_background_task(self, opened: OpenRecorder) -> None:
+    def test_still_runs_its_background_task(self, open_recorder: OpenRecorder) -> None:
         done: list[str] = []
 
-        @agent_entrypoint(opened=opened)
+        @agent_entrypoint(open_recorder=open_recorder)
         def handle(payload: object) -> str:
             start_background(done.append, "task")
             record_phase("indexing", TaskState.STARTED)
@@ -164,13 +164,13 @@ class TestASessionThatCannotBeJournaled:
         assert done == ["task"]
 
     @pytest.mark.parametrize("opened", [no_journal, no_session])
-    async def test_still_runs_its_task_in_the_event_loop(self, opened: OpenRecorder) -> None:
+    async def test_still_runs_its_task_in_the_event_loop(self, open_recorder: OpenRecorder) -> None:
         done = asyncio.Event()
 
         async def work() -> None:
             done.set()
 
-        @agent_entrypoint(opened=opened)
+        @agent_entrypoint(open_recorder=open_recorder)
         async def handle(payload: object) -> None:
             start_background(work)
 
@@ -181,7 +181,7 @@ class TestASessionThatCannotBeJournaled:
     def test_whose_entrypoint_fails_starts_nothing(self) -> None:
         begun: list[str] = []
 
-        @agent_entrypoint(opened=no_journal)
+        @agent_entrypoint(open_recorder=no_journal)
         def handle(payload: object) -> None:
             start_background(begun.append, "task")
             raise ValueError("too late")
@@ -197,7 +197,7 @@ class TestASessionThatCannotBeJournaled:
         self, session_id: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         @agent_entrypoint(
-            does_the_work=True, opened=lambda payload, _: SessionRecorder(MemoryJournal(), session_id)
+            does_the_work=True, open_recorder=lambda payload, _: SessionRecorder(MemoryJournal(), session_id)
         )
         def handle(payload: object) -> int:
             return 7
@@ -210,7 +210,7 @@ class TestABackgroundTask:
     def test_begins_once_the_entrypoint_has_returned(self, journal: MemoryJournal) -> None:
         order: list[str] = []
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             start_background(lambda: order.append("task"))
             order.append("entrypoint")
@@ -224,7 +224,7 @@ class TestABackgroundTask:
     def test_of_an_entrypoint_that_fails_never_begins(self, journal: MemoryJournal) -> None:
         begun: list[str] = []
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             start_background(lambda: begun.append("task"))
             raise ValueError("too late")
@@ -251,7 +251,7 @@ class TestABackgroundTask:
         def work() -> None:
             raise error
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             start_background(work)
 
@@ -267,7 +267,7 @@ class TestABackgroundTask:
         async def work() -> None:
             done.set()
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         async def handle(payload: object) -> None:
             start_background(work)
 
@@ -286,7 +286,7 @@ class TestABackgroundTask:
         async def work() -> None:
             await asyncio.Event().wait()
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         async def handle(payload: object) -> None:
             tasks.append(asyncio.create_task(work()))
             await until(lambda: TASK_STARTED in told(journal))
@@ -305,7 +305,7 @@ class TestABackgroundTask:
         def work() -> None:
             assert gate.wait(PATIENCE_SECONDS)
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             threads.append(started_with_context(work))
             assert wait_until(lambda: TASK_STARTED in told(journal))
@@ -327,7 +327,7 @@ class TestABackgroundTask:
         def work() -> None:
             journal.fail(error=Unreachable("gone"))
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             start_background(work)
 
@@ -359,7 +359,7 @@ class TestABackgroundTask:
     def test_that_another_task_starts_is_journaled_too(self, journal: MemoryJournal) -> None:
         done: list[str] = []
 
-        @agent_entrypoint(opened=into(journal))
+        @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             start_background(lambda: start_background(done.append, "second"))
 
@@ -370,7 +370,7 @@ class TestABackgroundTask:
 
 
 def test_a_phase_is_journaled_in_its_session(journal: MemoryJournal) -> None:
-    @agent_entrypoint(opened=into(journal))
+    @agent_entrypoint(open_recorder=into(journal))
     def handle(payload: object) -> None:
         record_phase("indexing", TaskState.STARTED)
         record_phase("indexing", TaskState.FAILED, error="no disk")
@@ -394,7 +394,7 @@ def test_a_phase_is_journaled_in_its_session(journal: MemoryJournal) -> None:
 def test_an_invalid_phase_is_logged_and_never_raises(
     journal: MemoryJournal, caplog: pytest.LogCaptureFixture, phase: Any, state: Any
 ) -> None:
-    @agent_entrypoint(opened=into(journal))
+    @agent_entrypoint(open_recorder=into(journal))
     def handle(payload: object) -> bool:
         return record_phase(phase, state)
 

@@ -55,7 +55,7 @@ def test_a_failure_without_an_error_says_that_there_is_no_message() -> None:
 def test_a_message_that_the_caller_passes_as_a_field_is_kept() -> None:
     journal = MemoryJournal()
 
-    SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_FAILED", error_message="disk full")
+    SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_FAILED", error_message="disk full")
 
     assert only_event(journal).payload["error_message"] == "disk full"
 
@@ -98,7 +98,7 @@ def test_telling_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.L
     journal.fail(1, EventConflict(["x"]))
 
     with caplog.at_level(logging.ERROR, "longwatch"):
-        told = SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_COMPLETED")
+        told = SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_COMPLETED")
 
     assert not told
     assert '"type":"AGENT_BACKGROUND_TASK_COMPLETED"' in caplog.text
@@ -162,7 +162,7 @@ def test_a_status_that_is_only_logged_is_redacted_too(caplog: pytest.LogCaptureF
     journal = FaultyJournal(MemoryJournal())
     journal.fail(1, EventConflict(["x"]))
 
-    SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_FAILED", error=SECRET)
+    SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_FAILED", error=SECRET)
 
     assert "[redacted]" in caplog.text
     assert SECRET not in caplog.text

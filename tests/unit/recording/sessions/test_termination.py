@@ -45,7 +45,7 @@ def test_a_task_under_way_failed_and_the_handler_of_before_is_called(
     called: list[list[object]] = []
     signal.signal(signal.SIGTERM, lambda *_: called.append(failures(journal)))
     chain_sigterm()
-    session.began(None)
+    session.on_task_start(None)
 
     signal.raise_signal(signal.SIGTERM)
 
@@ -70,8 +70,8 @@ def test_a_server_that_sets_and_restores_handlers_keeps_the_chain(session: Agent
 def test_work_that_has_ended_is_not_reported(journal: MemoryJournal, session: AgentSession) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     chain_sigterm()
-    session.began(None)
-    session.ended(None, None)
+    session.on_task_start(None)
+    session.on_task_end(None, None)
 
     signal.raise_signal(signal.SIGTERM)
 
@@ -81,20 +81,20 @@ def test_work_that_has_ended_is_not_reported(journal: MemoryJournal, session: Ag
 def test_a_task_that_is_cancelled_on_the_way_out_is_reported_once(
     journal: MemoryJournal, session: AgentSession
 ) -> None:
-    session.began(None)
+    session.on_task_start(None)
 
     session.terminate(TERMINATED)
     session.terminate(TERMINATED)
-    session.ended(None, RuntimeError("cancelled"))
+    session.on_task_end(None, RuntimeError("cancelled"))
 
     assert failures(journal) == [TERMINATED]
 
 
 def test_a_task_that_completes_after_all_says_so(journal: MemoryJournal, session: AgentSession) -> None:
-    session.began(None)
+    session.on_task_start(None)
 
     session.terminate(TERMINATED)
-    session.ended(None, None)
+    session.on_task_end(None, None)
 
     run = journal.find_run("s-1")
     assert run is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.turns.dialects import BlockKind, Reported, blocks_of, said
+from longwatch.turns.dialects import BlockKind, Reported, blocks_of, parse_object
 
 
 def item(type: str, /, **fields: object) -> dict[str, object]:
@@ -80,7 +80,7 @@ def test_every_tool_has_a_name_and_a_result(
     ],
 )
 def test_lines_that_are_neither_blocks_nor_reports_are_kept(line: dict[str, object]) -> None:
-    spoken = said(line)
+    spoken = parse_object(line)
 
     assert (spoken.blocks, spoken.report, spoken.rest) == ((), None, line)
 
@@ -131,7 +131,7 @@ def test_lines_that_are_neither_blocks_nor_reports_are_kept(line: dict[str, obje
 def test_the_end_of_a_turn_reports_the_outcome(
     line: dict[str, object], reported: Reported, reason: str | None
 ) -> None:
-    report = said(line).report
+    report = parse_object(line).report
 
     assert report is not None
     assert (report.reported, report.reason) == (reported, reason)

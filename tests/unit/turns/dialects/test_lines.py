@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.turns.dialects import BlockKind, blocks_of, read_line, said
+from longwatch.turns.dialects import BlockKind, blocks_of, parse_object, read_line
 
 json_values = st.recursive(
     st.none()
@@ -75,14 +75,14 @@ def test_a_tool_that_failed_says_so(content: object, error: str) -> None:
 def test_what_the_user_says_is_no_block() -> None:
     spoken = message("user", [{"type": "text", "text": "the prompt again"}])
 
-    assert said(spoken).blocks == ()
-    assert said(spoken).rest == spoken
+    assert parse_object(spoken).blocks == ()
+    assert parse_object(spoken).rest == spoken
 
 
 def test_items_that_nobody_knows_are_kept_beside_the_blocks() -> None:
     odd = {"type": "redacted_thinking", "data": "x"}
 
-    spoken = said(message("assistant", [odd, {"type": "text", "text": "hi"}]))
+    spoken = parse_object(message("assistant", [odd, {"type": "text", "text": "hi"}]))
 
     assert [block.kind for block in spoken.blocks] == [BlockKind.CONTENT]
     assert spoken.rest == {"type": "assistant", "message": {"content": [odd]}}
@@ -129,14 +129,16 @@ DENIALS = [{"tool_name": "Bash", "tool_use_id": "u1", "tool_input": {}}, {"tool_
 def test_a_result_of_claude_code_reports_the_outcome(
     line: dict[str, object], reported: str, reason: str | None
 ) -> None:
-    report = said({"type": "result", **line}).report
+    report = parse_object({"type": "result", **line}).report
 
     assert report is not None
     assert (report.reported, report.reason) == (reported, reason)
 
 
 def test_a_result_tells_how_long_it_took_and_what_it_used() -> None:
-    report = said({"type": "result", "result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}).report
+    report = parse_object(
+        {"type": "result", "result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}
+    ).report
 
     assert report is not None
     assert report.fields == {"result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}
@@ -145,12 +147,12 @@ def test_a_result_tells_how_long_it_took_and_what_it_used() -> None:
 def test_the_result_of_a_second_agent_does_not_report_the_outcome_of_the_turn() -> None:
     inner = {"type": "result", "is_error": True, "parent_tool_use_id": "u9"}
 
-    assert said(inner).report is None
-    assert said(inner).rest == inner
+    assert parse_object(inner).report is None
+    assert parse_object(inner).rest == inner
 
 
 def test_a_second_agent_speaks_inside_the_call_that_started_it() -> None:
-    spoken = said({**message("assistant", "hi"), "parent_tool_use_id": "u9", "uuid": "n-1"})
+    spoken = parse_object({**message("assistant", "hi"), "parent_tool_use_id": "u9", "uuid": "n-1"})
 
     assert (spoken.parent_tool_use_id, spoken.uuid) == ("u9", "n-1")
 
@@ -165,13 +167,13 @@ def test_a_second_agent_speaks_inside_the_call_that_started_it() -> None:
     ),
 )
 def test_any_object_is_a_line(kind: str | None, line: dict[str, object]) -> None:
-    spoken = said(line if kind is None else {**line, "type": kind})
+    spoken = parse_object(line if kind is None else {**line, "type": kind})
 
     assert spoken.blocks or spoken.report or spoken.rest is not None
 
 
 @given(st.sampled_from(["assistant", "user"]), st.lists(json_values, max_size=5))
 def test_any_content_is_read(kind: str, content: list[object]) -> None:
-    spoken = said(read_line(json.dumps(message(kind, content))))
+    spoken = parse_object(read_line(json.dumps(message(kind, content))))
 
     assert spoken.blocks or spoken.rest is not None
