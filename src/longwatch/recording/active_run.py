@@ -1,4 +1,4 @@
-"""A run while it runs: `with longwatch.run("nightly import") as run:`."""
+"""The context manager of a run: `with longwatch.run("nightly import") as run:`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from longwatch.recording.scope import (
 if TYPE_CHECKING:
     from longwatch.recording.recorder import Recorder
 
-RUN_CLAIMED_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
+RUN_CLAIMED_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has claimed it
 
 _claiming = threading.Lock()
 
 
 class ActiveRun:
-    """Everything recorded inside the block belongs to this run; leaving the block ends it, and says how."""
+    """Everything recorded inside the block belongs to this run. Leaving the block records its ending."""
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class ActiveRun:
         self._started_at = 0  # epoch milliseconds
         self._ended = False
         self._pid = 0
-        self.captured_weight = 0  # of what is captured already in the next event of the run
+        self.captured_weight = 0  # of values in the next event of the run that are captured already
 
     @property
     def recorder(self) -> Recorder:
-        """Where the events go."""
+        """The recorder of the run, by default that of the process."""
         if self._recorder is None:
             from longwatch.recording.recorder import get_recorder  # loaded when something is recorded
 
@@ -75,7 +75,7 @@ class ActiveRun:
         return self._recorder
 
     def record(self, type: str, /, *, occurred_at: int | None = None, **payload: object) -> None:
-        """Record an event of this run, from wherever this is called."""
+        """Record an event of this run, from any thread or call."""
         if self._scope is None:
             return
         inside = SCOPE.get()
@@ -86,11 +86,11 @@ class ActiveRun:
             report_fault(error)
 
     def set_result(self, result: object) -> None:
-        """What the run came to; kept in its terminal event."""
+        """Set the result that the terminal event states."""
         self._result = result
 
     def fail(self, reason: str) -> None:
-        """The run failed although no exception leaves the block."""
+        """Mark the run as failed although no exception leaves the block."""
         self._error = reason
 
     def begin(self) -> RecordingScope | None:
@@ -127,9 +127,7 @@ class ActiveRun:
     ) -> None:
         if self._scope is None:
             return
-        if (
-            SCOPE.get() is self._scope
-        ):  # else closed from elsewhere, as a generator can be: not ours to change
+        if SCOPE.get() is self._scope:  # a generator may be closed in another scope
             SCOPE.set(self._outer)
         try:
             self.end(error)
@@ -157,12 +155,12 @@ class ActiveRun:
         return payload
 
     def end(self, error: BaseException | None) -> None:
-        """Record how the run ended, once, and that this process has no more to say of it."""
+        """Record the ending of the run once, and close its producer."""
         self.recorder.interrupts.discard(self._on_interrupt)
         if self._ended:
             return
         self._ended = True
-        if self._pid != os.getpid():  # a fork that leaves the block as well: the run goes on in the parent
+        if self._pid != os.getpid():  # a forked child leaves the block: the run continues in the parent
             self.recorder.close_run(self.run_id)
             membership.leave_run(self.run_id)
             return
@@ -190,12 +188,12 @@ class ActiveRun:
             self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
 
     def _on_interrupt(self, reason: str) -> None:
-        """The process ends while the run is open: by a signal, or as every program does."""
+        """Record the ending of a run that is open when its process exits or gets a signal."""
         if self._ended or self._pid != os.getpid():
             return
         self._ended = True
         if membership.close_fork_pipe(self.run_id) and reason == lifecycle.PROCESS_EXITED:
-            return  # a child that was forked inside the run still works on it: it has not ended
+            return  # a child that was forked inside the run still works on it
         payload: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
         if reason == lifecycle.PROCESS_EXITED:
             message = (
@@ -229,7 +227,7 @@ def run(
 ) -> ActiveRun:
     """Record everything inside `with` or `async with` as one run.
 
-    Starting a run id again opens a new attempt at the run; `attempt` joins one that is under way.
+    Starting a run id again opens a new attempt; `attempt` joins one that is in progress.
     """
     return ActiveRun(
         name, run_id=run_id, attempt=attempt, kind=kind, capture=capture, trace_id=trace_id, payload=payload
@@ -237,18 +235,18 @@ def run(
 
 
 def prepare_process(recorder: Recorder) -> None:
-    """See to it that SIGTERM loses nothing and that threads belong to the run they are started in."""
+    """Flush on SIGTERM, and let threads inherit the run in which they are started."""
     lifecycle.flush_on_sigterm()
     if recorder.settings.carry_context:
         try:
-            from longwatch.recording import propagation  # loads the thread pools, which import need not
-        except RuntimeError:  # the main thread has ended, and no thread pool can be loaded any more
+            from longwatch.recording import propagation  # it imports thread pools
+        except RuntimeError:  # thread pools cannot be loaded after the main thread has ended
             return
         propagation.install()
 
 
 def this_process() -> dict[str, object]:
-    """The `process` field that names this process."""
+    """The `process` field of events, for this process."""
     from longwatch.model import process  # loaded by the first run
 
     return process.this_process().fields
@@ -256,29 +254,29 @@ def this_process() -> dict[str, object]:
 
 def _validate_attempt(attempt: str | None) -> str | None:
     if attempt is not None and not is_attempt(attempt):
-        raise ValueError(f"attempt must be eight hex digits, such as {new_attempt()!r}, not {attempt!r}")
+        raise ValueError(f"Invalid attempt {attempt!r}. Use eight hex digits, such as {new_attempt()!r}.")
     return attempt
 
 
 def _is_cancellation(error: BaseException) -> bool:
-    """Whether asyncio cancelled the task; nothing can be its exception that did not import it."""
+    """Whether asyncio cancelled the task. If asyncio is not loaded, it cannot be."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def _run_id_from_environment() -> str | None:
-    """The id that `longwatch run` gave this process: for its first run; further runs get ids of their own."""
+    """The id that `longwatch run` gave this process, for its first run only."""
     run_id = os.environ.get(RUN_ID_VARIABLE)
     if not run_id or os.environ.get(RUN_CLAIMED_VARIABLE) == run_id:
         return None
     with _claiming:
         if os.environ.get(RUN_CLAIMED_VARIABLE) == run_id:
             return None
-        os.environ[RUN_CLAIMED_VARIABLE] = run_id  # processes that this one starts see it too
+        os.environ[RUN_CLAIMED_VARIABLE] = run_id  # child processes see it too
     return run_id
 
 
 def _trace_id_here() -> str | None:
-    """A run inside another belongs to the same trace."""
+    """The trace of the enclosing run, or of the environment."""
     outer = SCOPE.get()
     return outer.trace_id if outer is not None else trace_id_of(os.environ.get("TRACEPARENT"))

@@ -1,6 +1,6 @@
-"""One call of a decorated function: its start event before, its end event after, whatever happens between.
+"""Records the start and the end of each call of a decorated function.
 
-This runs inside the observed code, twice for each call, so it is written to be quick.
+This runs inside the observed code, twice for each call, so it is written to be fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _faults = 0
 
 
 class CallPlan:
-    """What is known of a decorated function before it is called."""
+    """What is fixed for all calls of a decorated function."""
 
     __slots__ = ("_fixed_fields", "_names", "_rest", "_start_type", "capture", "end_type", "kind", "name")
 
@@ -43,7 +43,7 @@ class CallPlan:
         self._names, self._rest = parameter_names(function)
 
     def begin(self, outer: RecordingScope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActiveCall:
-        """Record the start. The call is returned even if that failed: recording never breaks the work."""
+        """Record the start. Returns the call even if recording fails: it never breaks the observed code."""
         call = ActiveCall(self, outer)
         try:
             fields = dict(self._fixed_fields)
@@ -58,11 +58,11 @@ class CallPlan:
         return call
 
     def ending(self, status: str) -> dict[str, object]:
-        """What an end event says whatever came out."""
+        """The fields that every end event of the function has."""
         return {**self._fixed_fields, "status": status}
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name. Cheaper than binding a signature, and it need not be exact on bad calls."""
+        """The arguments by name. Cheaper than binding a signature; may be inexact for invalid calls."""
         names = self._names
         named = dict(zip(names, args, strict=False))
         if len(args) > len(names):
@@ -75,7 +75,7 @@ class CallPlan:
 
 
 class ActiveCall(RecordingScope):
-    """One call under way, and the scope of everything inside it."""
+    """A call in progress, and the scope of everything inside it."""
 
     __slots__ = ("_outer_call_id", "_plan", "_started")
 
@@ -92,7 +92,7 @@ class ActiveCall(RecordingScope):
 
     @property
     def scope(self) -> RecordingScope:
-        """Where events go that are recorded inside the call."""
+        """The scope of the code inside the call."""
         return self
 
     def succeed(self, result: object) -> None:
@@ -107,7 +107,7 @@ class ActiveCall(RecordingScope):
             report_fault(error)
 
     def fail(self, error: BaseException) -> None:
-        """Record that the call ended with this exception; a generator that was closed early simply ended."""
+        """Record that the call raised this exception. A generator that was closed early succeeded."""
         if isinstance(error, GeneratorExit):
             return self.succeed(None)
         try:
@@ -121,7 +121,7 @@ class ActiveCall(RecordingScope):
     def _end(self, fields: dict[str, object], weight: int) -> None:
         elapsed = self.recorder.clock.monotonic() - self._started
         duration = round(elapsed * 1000, 3)
-        # As capture does with other numbers: a journal may keep 2.0 as 2, and the digest must not change.
+        # As in capture: a journal may store 2.0 as 2, and the digest must not change.
         fields["duration_ms"] = int(duration) if duration.is_integer() else duration
         self.queue_event(self._plan.end_type, fields, weight)
 
@@ -144,17 +144,17 @@ class ActiveCall(RecordingScope):
 
 
 def validate_capture(policy: str | None) -> str | None:
-    """The capture policy, or a clear error at the place where it was written."""
+    """The capture policy, or `ValueError` where the decorator is applied."""
     if policy is not None and policy not in CAPTURES:
         raise ValueError(f"capture must be off, summary or full, not {policy!r}")
     return policy
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
-    """The names of the positional parameters, and the one that takes the rest."""
+    """The names of the positional parameters, and the name of `*args`."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some builtins have none
+    except (TypeError, ValueError):  # some builtins have no signature
         return (), "args"
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = tuple(each.name for each in parameters if each.kind in positional)
@@ -163,10 +163,10 @@ def parameter_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]
 
 
 def report_fault(error: Exception) -> None:
-    """Say once, with the traceback, that recording failed inside longwatch; count the rest quietly."""
+    """Log the first failure of recording with its traceback; log further ones at debug level."""
     global _faults  # noqa: PLW0603 - one count for the process
     _faults += 1
     if _faults == 1:
-        log.error("longwatch: an event could not be recorded; the work goes on", exc_info=error)
+        log.error("longwatch: an event could not be recorded; the program continues", exc_info=error)
     else:
         log.debug("longwatch: %d events could not be recorded so far", _faults, exc_info=error)

@@ -1,7 +1,7 @@
 """`@workflow`, `@agent` and `@tool`: bare or with options, on functions, coroutines and generators.
 
-Outside a run an agent or a tool is called untouched. A workflow is a run. Generators are timed to their real
-end, and the code between their yields belongs to whoever iterates, not to the call.
+Outside a run, agents and tools are called unchanged. A workflow is a run. A generator is timed until it ends,
+and the code between its yields belongs to the caller that iterates, not to the call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from longwatch.recording.calls import CallPlan, report_fault
 from longwatch.recording.capture import capture_fields, capture_value
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, RecordingScope, trace_id_of
 
-if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
+if TYPE_CHECKING:  # protocol classes are slow to create, and only the type checker needs them
     from typing import Protocol
 
     from longwatch.recording.recorder import Recorder
@@ -74,7 +74,7 @@ def agent(
     role: str | None = None,
     capture: str | None = None,
 ) -> Any:
-    """Record each call of an agent; the tools and agents it calls are recorded as its own."""
+    """Record each call of an agent; calls of tools and agents inside it are recorded as its children."""
     return _decorate(function, kind="agent", name=name, capture=capture, extra={"role": role})
 
 
@@ -92,7 +92,7 @@ def workflow(
     kind: str = "workflow",
     capture: str | None = None,
 ) -> Any:
-    """Make each call a run of its own, ended by `workflow_complete` or `workflow_error`."""
+    """Record each call as a run, ended by `workflow_complete` or `workflow_error`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         plan = CallPlan(_callable(function), kind="workflow", name=name, capture=capture, extra={})
@@ -102,15 +102,15 @@ def workflow(
 
 
 def record(type: str, /, *, occurred_at: int | None = None, **payload: object) -> bool:
-    """Record an event in the current run. False, and a warning, if there is none.
+    """Record an event in the current run. Outside a run, log a warning and return False.
 
-    `occurred_at` (epoch milliseconds) is for something that happened before now.
+    `occurred_at` (epoch milliseconds) is for an event that happened earlier.
     """
     scope = SCOPE.get()
     if scope is None:
         scope = ambient_scope()
     if scope is None:
-        log.warning("longwatch: record(%r) was called outside any run, so nothing was recorded", type)
+        log.warning("longwatch: record(%r) was called outside a run, so nothing was recorded", type)
         return False
     try:
         scope.record(type, payload, occurred_at=occurred_at)
@@ -121,7 +121,7 @@ def record(type: str, /, *, occurred_at: int | None = None, **payload: object) -
 
 
 def current_run_id() -> str | None:
-    """The id of the run that this code belongs to, if it belongs to one."""
+    """The id of the run that the calling code belongs to; None outside a run."""
     scope = SCOPE.get()
     if scope is None:
         scope = ambient_scope()
@@ -129,13 +129,13 @@ def current_run_id() -> str | None:
 
 
 def ambient_scope() -> RecordingScope | None:
-    """The run that `longwatch run` started this whole process for, if it did."""
+    """The scope of the run for which `longwatch run` started this process; None if it did not."""
     run_id = _ambient_run_id()
     if run_id is None:
         return None
     try:
         return _scope_of(_recorder(), run_id)
-    except Exception as error:  # noqa: BLE001 - a mistake in the settings must not break the observed code
+    except Exception as error:  # noqa: BLE001 - invalid settings must not break the observed code
         report_fault(error)
         return None
 
@@ -183,7 +183,7 @@ def _callable(function: object) -> Callable[..., Any]:
         function = function.__func__
     if not callable(function) or isinstance(function, type):
         what = type(function).__name__
-        raise TypeError(f"only functions can be recorded, not a {what}; put the decorator below @{what}")
+        raise TypeError(f"Only functions can be recorded, not {what}. Put the decorator below @{what}.")
     return function
 
 
@@ -235,15 +235,15 @@ def _begin_workflow(
 
 
 def _recorder() -> Recorder:
-    """The recorder of this process. Its module is loaded by the first run, not by decorating."""
+    """The recorder of this process. The first run loads its module, not the decorator."""
     from longwatch.recording.recorder import get_recorder
 
     return get_recorder()
 
 
 def wrap_function(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
-    """The function with its start and end recorded, of the same kind as before."""
-    if isinstance(function, staticmethod | classmethod):  # the decorators may stand in either order
+    """The function with its start and end recorded; a coroutine stays a coroutine."""
+    if isinstance(function, staticmethod | classmethod):  # the decorators may be applied in either order
         return type(function)(wrap_function(function.__func__, begin))
     if inspect.isasyncgenfunction(function):
         return _async_generator(function, begin)
@@ -315,9 +315,9 @@ def _generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]
                     value = _inside(recorded.scope, steps.close)
                     if value is None:
                         raise
-                    recorded.succeed(value)  # from Python 3.13 on, closing may give a value
+                    recorded.succeed(value)  # from Python 3.13 on, close() may return a value
                     return value
-                except BaseException as error:  # noqa: BLE001 - thrown in by the iterating side, passed on inside
+                except BaseException as error:  # noqa: BLE001 - thrown in by the caller, passed to the generator
                     step = functools.partial(steps.throw, error)
         except BaseException as error:
             recorded.fail(error)
@@ -375,7 +375,5 @@ async def _awaited_inside(scope: RecordingScope, step: Callable[[], Awaitable[An
 def _leave(token: Token[RecordingScope | None]) -> None:
     try:
         SCOPE.reset(token)
-    except (
-        ValueError
-    ):  # a coroutine closed from outside its task, as a loop that ends does: nothing to put back
+    except ValueError:  # the coroutine was closed outside its task, as by a loop that ends
         pass

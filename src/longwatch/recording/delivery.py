@@ -1,13 +1,12 @@
-"""Getting events into the journal, or into the outbox until the journal can be reached again.
+"""Delivers events to the journal, or to the outbox while the journal is unreachable.
 
-Used by the writer alone, except that another thread may `abandon` a delivery that is stuck and `leave` its
-events in the outbox. From then on the stuck one counts nothing more, so the counts stay exact. An event that
-is in the outbox and turns out to be stored as well is harmless: journals recognise an event by its id.
+Only the writer uses a delivery, except that another thread may `abandon` one that is stuck and `leave` its
+events in the outbox. From then on the stuck delivery counts nothing, so the counts stay exact. An event that
+is both in the outbox and in the journal is harmless: journals recognise an event by its id.
 
-An outage begins with the first failed append: from then on events go to
-the outbox, and the journal is tried again after 1, 2, 4, 8, 16, 30, 30 … seconds. One warning reports it.
-What waits in the outbox is shipped a batch at a time, between groups of new events, so that a long backlog
-holds up nothing.
+An outage begins with the first failed append: events go to the outbox, and the journal is retried after 1, 2,
+4, 8, 16, 30, 30 … seconds. One warning reports it. Events in the outbox are shipped in batches between groups
+of new events, so that a long backlog delays nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LEAVING_BUSY_MS = 2_000  # how long `leave` waits for an outbox that another pro
 
 @dataclass(slots=True)
 class DeliveryCounts:
-    """What became of the events so far. In between, `recorded` counts some that the others do not yet."""
+    """What became of the events so far. `recorded` includes events that no other count has yet."""
 
     recorded: int = 0
     stored: int = 0
@@ -45,7 +44,7 @@ class DeliveryCounts:
 
 
 class Delivery:
-    """One journal and the outbox beside it."""
+    """One journal and its outbox."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class Delivery:
         self._unacknowledged: list[Event] = []
         self._is_abandoned = False
         self._counting = threading.RLock()  # a signal handler may abandon what its own thread delivers
-        self.cached_ttl_seconds: int | None = None  # the journal's rule, once it was opened
+        self.cached_ttl_seconds: int | None = None  # of the journal, once it was opened
         self.counts = DeliveryCounts() if counts is None else counts
 
     @property
@@ -82,21 +81,21 @@ class Delivery:
         return self._journal if self._retry_at is None else None
 
     def default_ttl_seconds(self) -> int | None:
-        """The journal's own rule for how long events live; None while it cannot be opened."""
+        """The journal's default time to live of events; None while it cannot be opened."""
         try:
             self.cached_ttl_seconds = self._open_once().default_ttl_seconds
             return self.cached_ttl_seconds
-        except Exception:  # noqa: BLE001 - the delivery that follows fails the same way, and tells of it
+        except Exception:  # noqa: BLE001 - the delivery that follows fails the same way, and logs it
             return None
 
     def accept(self, events: Sequence[Event]) -> None:
-        """Take these events: the next `deliver` delivers them, or `abandon` returns them."""
+        """Accept events: the next `deliver` delivers them, or `abandon` returns them."""
         with self._counting:
             self._unacknowledged += events
             self.counts.recorded += len(events)
 
     def deliver(self, events: Sequence[Event] = (), *, use_journal: bool = True) -> bool:
-        """Store what was accepted in the journal or in the outbox. False: neither took it; try later."""
+        """Store the accepted events in the journal or the outbox. False: neither could; retry later."""
         self.accept(events)
         with self._counting:
             batch = list(self._unacknowledged)
@@ -105,7 +104,7 @@ class Delivery:
         if use_journal and (self._retry_at is None or self._clock.monotonic() >= self._retry_at):
             try:
                 refused = self._append(batch)
-            except Exception as error:  # noqa: BLE001 - whatever a journal raises, the events must not be lost
+            except Exception as error:  # noqa: BLE001 - whatever the journal raises, no event may be lost
                 self._on_failure(error)
             else:
                 self._acknowledge(batch, stored=len(batch) - refused, refused=refused)
@@ -115,11 +114,11 @@ class Delivery:
 
     @property
     def is_holding(self) -> bool:
-        """Whether something was accepted that neither the journal nor the outbox has taken."""
+        """Whether accepted events are in neither the journal nor the outbox."""
         return bool(self._unacknowledged)
 
     def abandon(self) -> list[Event]:
-        """Count nothing more, and return what is not acknowledged. For another thread than the stuck one."""
+        """Stop counting and return the unacknowledged events. Another thread calls it on a stuck delivery."""
         with self._counting:
             self._is_abandoned = True
             left, self._unacknowledged = self._unacknowledged, []
@@ -128,8 +127,8 @@ class Delivery:
     def leave(self, events: Sequence[Event], closing: Sequence[Event]) -> bool:
         """After `abandon`: put these events in the outbox, over a connection of its own.
 
-        `closing` are the producers' statements of their counts, which were not accepted before. False: the
-        outbox cannot be written, and nothing was counted.
+        `closing` has the closing events of the producers, which were not accepted before. False: the outbox
+        cannot be written, and nothing was counted.
         """
         outbox = Outbox(self._outbox.path, clock=self._clock, busy_timeout_ms=LEAVING_BUSY_MS)
         try:
@@ -145,13 +144,13 @@ class Delivery:
         return True
 
     def hold(self, events: Sequence[Event], closing: Sequence[Event]) -> None:
-        """Deliver later what another delivery of this recorder could not `leave`."""
+        """Accept events that an earlier delivery of this recorder could not `leave`."""
         with self._counting:
             self._unacknowledged[:0] = [*events, *closing]
             self.counts.recorded += len(closing)
 
     def give_up(self, uncounted: int, error: str) -> None:
-        """Count as lost what was accepted and so many events that were not."""
+        """Count the accepted events, and `uncounted` further ones, as lost."""
         with self._counting:
             self.counts.recorded += uncounted
             self.counts.lost += uncounted + len(self._unacknowledged)
@@ -159,7 +158,7 @@ class Delivery:
             self._unacknowledged = []
 
     def count_refused(self, error: str) -> int:
-        """Count something that cannot be an event at all; returns how many were refused so far."""
+        """Count an invalid event; returns the number of refused events so far."""
         with self._counting:
             self.counts.recorded += 1
             self.counts.refused += 1
@@ -167,35 +166,35 @@ class Delivery:
             return self.counts.refused
 
     def seconds_until_shipping(self) -> float | None:
-        """When to call `ship`, if no event comes along before; None while nothing waits in the outbox."""
+        """When to call `ship` if no event arrives before; None while the outbox is empty."""
         return None if self._ship_at is None else max(0.0, self._ship_at - self._clock.monotonic())
 
     def ship(self) -> None:
-        """Ship one batch of what waits in the outbox for this journal, if it is time."""
+        """Ship one batch of the outbox to this journal, if it is due."""
         if self._ship_at is None or self._clock.monotonic() < self._ship_at:
             return
         try:
             shipped = self._outbox.exists() and self._ship_batch()
             waits = shipped or (self._outbox.exists() and self._is_claimed_elsewhere())
-        except Exception as error:  # noqa: BLE001 - the outbox keeps the events; their time will come
+        except Exception as error:  # noqa: BLE001 - the events stay in the outbox, and are retried
             self._on_ship_failure(error)
             return
         self._ship_failures_in_a_row = 0
         if shipped:
             self._on_success()
-        elif waits:  # another process is shipping the rest; see to it that it does not stay half done
+        elif waits:  # another process ships the rest; check again in case it exits
             self._ship_at = self._clock.monotonic() + CLAIM_MS / 1000
         else:
             self._ship_at = None
 
     def ship_all(self, seconds: float) -> None:
-        """Ship for at most so long, unless there is nothing to ship or nowhere to ship it to."""
+        """Ship batches until the outbox is empty, the journal fails or the time is over."""
         deadline = self._clock.monotonic() + seconds
         while self.seconds_until_shipping() == 0.0 and self._clock.monotonic() < deadline:
             self.ship()
 
     def close(self) -> None:
-        """Let go of the journal and the outbox; a later delivery opens them again."""
+        """Close the journal and the outbox; a later delivery opens them again."""
         try:
             if self._journal is not None and self._close_journal:
                 self._journal.close()
@@ -206,15 +205,15 @@ class Delivery:
     def _open_once(self) -> Journal:
         if self._journal is None:
             self._journal = self._open()
-            self._url = self._journal.url  # the whole path: who ships later may stand in another folder
+            self._url = self._journal.url  # the absolute path: a later shipper may run in another folder
         return self._journal
 
     def _put_in_outbox(self, batch: list[Event]) -> bool:
         try:
             self._outbox.put(self._url, batch)
-        except Exception as error:  # noqa: BLE001 - the same for the outbox: then they are held in memory
+        except Exception as error:  # noqa: BLE001 - then the events stay in memory
             if not self._outbox_failed:
-                log.error("longwatch: the outbox %s cannot be written either: %s", self._outbox.path, error)
+                log.error("longwatch: cannot write the outbox %s: %s", self._outbox.path, error)
             self._outbox_failed = True
             self.counts.last_error = str(error)
             return False
@@ -243,7 +242,7 @@ class Delivery:
         try:
             journal.append(events)
         except (InvalidEvent, EventConflict):
-            for event in events:  # one of them is at fault; the others must not suffer
+            for event in events:  # one of them is invalid; store the others
                 try:
                     journal.append([event])
                 except (InvalidEvent, EventConflict) as error:
@@ -254,7 +253,7 @@ class Delivery:
         return len(refused)
 
     def _announce(self, journal: Journal, events: Sequence[Event]) -> None:
-        """Tell readers to look back for what is older than they look by themselves."""
+        """Announce events that are older than the window that readers re-read."""
         limit = journal.announce_after_ms
         if limit is not None:
             now = self._clock.now_ms()
@@ -266,7 +265,8 @@ class Delivery:
         if not self._has_refused:
             self._has_refused = True
             log.warning(
-                "longwatch: the journal refuses a %s event, kept in %s: %s; further ones are only counted",
+                "longwatch: the journal rejected a %s event, which is stored in %s: %s; "
+                "further ones are only counted",
                 event.type,
                 self._outbox.path,
                 reason,
@@ -274,7 +274,7 @@ class Delivery:
         try:
             self._outbox.refuse(self._url, event, reason)
         except Exception as error:  # noqa: BLE001
-            log.error("longwatch: a refused %s event cannot be kept: %s", event.type, error)
+            log.error("longwatch: cannot store a rejected %s event: %s", event.type, error)
 
     def _on_failure(self, error: Exception) -> None:
         self._failures_in_a_row += 1
@@ -285,7 +285,7 @@ class Delivery:
             self._ship_at = self._retry_at
         if self._failures_in_a_row == 1:
             log.warning(
-                "longwatch: events cannot be shipped to %s and wait in %s: %s",
+                "longwatch: cannot deliver events to %s, so they wait in %s: %s",
                 self._url,
                 self._outbox.path,
                 self.counts.last_error,
@@ -293,14 +293,14 @@ class Delivery:
 
     def _on_success(self) -> None:
         if self._retry_at is not None:
-            log.warning("longwatch: %s can be reached again", self._url)
+            log.warning("longwatch: %s is reachable again", self._url)
             self._ship_at = self._clock.monotonic()
         self._retry_at, self._failures_in_a_row = None, 0
 
     def _ship_batch(self) -> bool:
         journal = self._open_once()
         shipped = False
-        # Events that had to wait before the journal could even be opened wait under the address as given.
+        # Events from before the journal could be opened are stored under its URL as configured.
         for url in {self._url, self._given_url}:
             report = ShipReport()
             shipped |= self._outbox.ship_batch(journal, url, report)
@@ -308,7 +308,7 @@ class Delivery:
         return shipped
 
     def _count_shipped(self, report: ShipReport) -> None:
-        """Count what this recorder had put in the outbox; other processes leave theirs there too."""
+        """Count the shipped events of this recorder; other processes use the same outbox."""
         with self._counting:
             if self._is_abandoned:
                 return
@@ -325,18 +325,18 @@ class Delivery:
         return any(batch.url in (self._url, self._given_url) for batch in self._outbox.pending())
 
     def _on_ship_failure(self, error: Exception) -> None:
-        if self._retry_at is not None:  # the outage goes on
+        if self._retry_at is not None:  # the outage continues
             self._on_failure(error)
             return
         self._ship_failures_in_a_row += 1
         self._ship_at = self._clock.monotonic() + retry_seconds(self._ship_failures_in_a_row)
         self.counts.last_error = str(error) or repr(error)
         if self._ship_failures_in_a_row == 1:
-            log.warning("longwatch: what waits in %s cannot be shipped yet: %s", self._outbox.path, error)
+            log.warning("longwatch: cannot ship the events in %s yet: %s", self._outbox.path, error)
 
 
 def retry_seconds(failures: int) -> float:
-    """1, 2, 4, 8, 16, 30, 30 … The doublings are capped first: some outages last all night."""
+    """1, 2, 4, 8, 16, 30, 30 … The exponent is capped first: some outages last all night."""
     return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10))
 
 

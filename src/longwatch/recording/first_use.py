@@ -1,8 +1,8 @@
-"""What must be in place before the rest of longwatch is loaded, for a first use at an awkward moment.
+"""Registers the exit handler, and provides stand-ins for functions that cannot be loaded.
 
-The rest is loaded when it is first used. That may be inside an exit handler or a `__del__`, in a thread that
-outlives the main thread, or while the process has no free file descriptor. So this module is loaded with the
-package: it registers the exit handler in time, and stands in for what cannot be loaded.
+longwatch loads its modules on first use. That may happen inside an exit handler or a `__del__`, in a thread
+that outlives the main thread, or while the process has no free file descriptor. So this module is loaded with
+the package.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Self
 
 LIFECYCLE = "longwatch.recording.lifecycle"
 
-has_ended = False  # the exit handler has run: what is recorded from now on must be stored at once
+has_ended = False  # the exit handler has run: events must be stored at once from now on
 
 
 class StandIn:
-    """In place of a function that cannot be loaded: does nothing, and lets the observed code go on."""
+    """Replaces a function that cannot be loaded. It does nothing, and the observed code continues."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """As a bare decorator it returns the function; as anything else, itself."""
+        """As a bare decorator, return the function; otherwise return the stand-in."""
         return args[0] if len(args) == 1 and callable(args[0]) and not options else self
 
     def __getattr__(self, name: str) -> Self:
@@ -43,20 +43,20 @@ class StandIn:
 
 
 def make_stand_in(name: str, error: Exception) -> StandIn | None:
-    """For a function that cannot be loaded at this moment, with a line on stderr; None if it never can be."""
-    is_passing = isinstance(error, OSError) or sys.meta_path is None
-    if not is_passing:
+    """A stand-in for a function that cannot be loaded now, with a line on stderr; None if it never can be."""
+    is_temporary = isinstance(error, OSError) or sys.meta_path is None
+    if not is_temporary:
         return None
-    if sys.stderr is not None:  # at the very end it is not there
-        sys.stderr.write(f"longwatch: longwatch.{name} cannot be loaded, so nothing is recorded: {error}\n")
+    if sys.stderr is not None:  # None at the very end of the interpreter
+        sys.stderr.write(f"longwatch: cannot load longwatch.{name}, so nothing is recorded: {error}\n")
     return StandIn()
 
 
 def is_loaded_late() -> bool:
-    """Whether longwatch is being loaded after the main thread has ended: no exit handler will be called.
+    """Whether longwatch is being loaded after the main thread has ended, when no exit handler is called.
 
-    Where the outermost frame lies says little else: `sitecustomize`, `.pth` files and programs that embed
-    Python load modules without any script around them.
+    The outermost frame is only compared with the exit handlers: `sitecustomize`, `.pth` files and programs
+    that embed Python load modules without any script around them.
     """
     threading = sys.modules.get("threading")
     if sys.is_finalizing() or (threading is not None and not threading.main_thread().is_alive()):
@@ -68,7 +68,7 @@ def is_loaded_late() -> bool:
 
 
 class _Collector:
-    """Collects what it is compared with, and equals nothing."""
+    """Collects the objects that it is compared with, and equals none of them."""
 
     def __init__(self) -> None:
         self.compared: list[Any] = []
@@ -81,7 +81,7 @@ class _Collector:
 
 
 def _exit_handler_codes() -> list[object]:
-    """The code of every registered exit handler. `atexit` lists none, but `unregister` compares with each."""
+    """The code of every registered exit handler, found by `unregister`, which compares with each."""
     collector = _Collector()
     atexit.unregister(collector)  # type: ignore[arg-type]
     return [_code_of(handler) for handler in collector.compared]

@@ -1,7 +1,7 @@
-"""The ends and beginnings of a process, where nothing recorded may be lost: exit, SIGTERM, fork.
+"""Keeps recorded events safe when the process exits, receives SIGTERM or forks.
 
-At the end all recorders close at once and share the time for the journal. Ctrl-C ends the wait for the
-journal, so that the outbox takes the rest at once. A SIGTERM takes effect when all recorders are closed.
+At exit all recorders close together and share one exit timeout for the journal. Ctrl-C ends the wait for the
+journal, and the outbox takes the rest at once. SIGTERM takes effect when all recorders are closed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ log = logging.getLogger("longwatch")
 PROCESS_EXITED = "process_exited"  # error code of a run that was open when its interpreter exited
 DEFERRAL_SECONDS = 0.01  # after which SIGTERM is sent again if it came during an import
 MOST_DEFERRALS = 100  # a program may run inside an import for all its life
-FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outage does not wait for its end
+FORK_WAIT_SECONDS = 1.0  # for the writer to pause; a fork during an outage does not wait for its end
 
 
-if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
+if TYPE_CHECKING:  # protocol classes are slow to create, and only the type checker needs them
     from typing import Protocol
 
     from longwatch.recording.queue import Flush
@@ -59,34 +59,36 @@ if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while
 
 
 _recorders: WeakSet[Recording] = WeakSet()
-_followed: WeakSet[Recording] = WeakSet()  # those that multiprocessing reports to us in its children
-_exit_began: float | None = None  # by the system's clock
+_multiprocessing_registered: WeakSet[Recording] = (
+    WeakSet()
+)  # those registered with multiprocessing, for its children
+_exit_began: float | None = None  # monotonic seconds
 _closing: list[Flush] | None = None  # what the recorders wait for while they close
 _deferrals = 0  # times that SIGTERM came during an import and was sent again
 _terminated = False  # SIGTERM came while the recorders were closing
 _interrupted = False  # Ctrl-C came while the recorders were closing
-_watching = False
+_hooks_installed = False
 
 
-def watch(recorder: Recording) -> None:
-    """Look after this recorder from now on."""
-    global _watching  # noqa: PLW0603 - one process, one lifecycle
+def register(recorder: Recording) -> None:
+    """Register a recorder: it is closed at exit and reset after a fork."""
+    global _hooks_installed  # noqa: PLW0603 - one process, one lifecycle
     _recorders.add(recorder)
-    if not _watching and hasattr(os, "register_at_fork"):
-        # Only now: the hooks of a fork run in the order they were made, and SQLite's must come first.
+    if not _hooks_installed and hasattr(os, "register_at_fork"):
+        # Registered late: fork hooks run in the order of registration, and SQLite's must come first.
         os.register_at_fork(
             before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork
         )
-    _watching = True
+    _hooks_installed = True
 
 
 def is_exiting() -> bool:
-    """Whether the process has come to its end: what is recorded now must be stored at once."""
+    """Whether the exit handlers have run: events must be stored at once."""
     return first_use.has_ended
 
 
 def seconds_left(exit_timeout_seconds: float) -> float:
-    """How much of its time for the journal a process has left. Starts to run out when the process ends."""
+    """How much of the exit timeout is left; infinite before the process exits."""
     global _exit_began  # noqa: PLW0603
     if not is_exiting():
         return math.inf
@@ -96,8 +98,8 @@ def seconds_left(exit_timeout_seconds: float) -> float:
     return _exit_began + exit_timeout_seconds - now
 
 
-def started(recorder: Recording) -> None:
-    """A recorder began to write: make sure that a multiprocessing child, which runs no atexit, closes it."""
+def on_writer_start(recorder: Recording) -> None:
+    """Register a recorder whose writer has started, if this is a multiprocessing child: it runs no atexit."""
     if "multiprocessing.process" not in sys.modules:
         return
     from multiprocessing import process, util
@@ -108,10 +110,10 @@ def started(recorder: Recording) -> None:
 
 
 def _end_in_child(recorder: Recording) -> None:
-    """Close a recorder at the end of a multiprocessing child, and end its runs once no thread can.
+    """Close a recorder at the end of a multiprocessing child, and end its runs when its threads are done.
 
     The finalizers of multiprocessing run before threads are joined, and a forked child runs nothing after
-    that. So the runs of threads that are still at work are ended by a further thread, which outlasts them.
+    that. So a further thread, which outlasts the others, ends the runs of threads that still work.
     """
     ours = (threading.current_thread(), threading.main_thread())
     at_work = [each for each in threading.enumerate() if not each.daemon and each not in ours]
@@ -129,16 +131,16 @@ def _end_after(threads: list[threading.Thread], recorder: Recording) -> None:
     recorder.close()
 
 
-def _follow_multiprocessing(recorder: Recording) -> None:
-    """A writer that the fork itself starts comes too early: multiprocessing forgets what was there before."""
+def _register_with_multiprocessing(recorder: Recording) -> None:
+    """Register for after the fork: multiprocessing drops finalizers that were registered before it."""
     util = sys.modules.get("multiprocessing.util")
-    if util is not None and recorder not in _followed:
-        _followed.add(recorder)
-        util.register_after_fork(recorder, started)
+    if util is not None and recorder not in _multiprocessing_registered:
+        _multiprocessing_registered.add(recorder)
+        util.register_after_fork(recorder, on_writer_start)
 
 
 def flush_on_sigterm() -> None:
-    """Store everything before SIGTERM ends the process. A handler of the program's own is left alone."""
+    """Store everything before SIGTERM ends the process. A handler of the program stays in place."""
     if (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -152,7 +154,7 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
         _terminated = True
         return
     if _deferrals < MOST_DEFERRALS and _is_importing(frame):
-        # The writer may have to import as well, and waits for the lock that this thread holds.
+        # The writer may import too, and would wait for the import lock that this thread holds.
         _deferrals += 1
         threading.Thread(target=_terminate_soon, daemon=True).start()
         return
@@ -177,47 +179,47 @@ def _terminate_soon() -> None:
 
 
 def _end_by_sigterm() -> None:
-    """End as the sender meant it, with the exit status it expects."""
+    """Exit by SIGTERM, with the exit status that the sender expects."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def at_exit() -> None:
-    """Close every recorder. `first_use` calls it, which was registered when longwatch was imported."""
+    """Close every recorder. The exit handler of `first_use` calls it."""
     global _exit_began  # noqa: PLW0603
     try:
         _exit_began = SYSTEM_CLOCK.monotonic()
         _end_runs(PROCESS_EXITED, list(_recorders))
         _close_all(_exit_began)
-    except KeyboardInterrupt:  # just before it was deferred
+    except KeyboardInterrupt:  # it came before `_deferred_interrupt`
         _close_all(-math.inf)
     if _terminated:
         _end_by_sigterm()
 
 
 def _end_runs(reason: str, recorders: list[Recording]) -> None:
-    """Record an ending for every run that this process started and did not end."""
+    """Record an ending for every run that this process started and has not ended."""
     for recorder in recorders:
         for interrupt in list(recorder.interrupts):
-            _attempt(partial(interrupt, reason))
+            _run_guarded(partial(interrupt, reason))
 
 
 def _close_all(began: float) -> None:
-    """Close every recorder; together they wait one exit timeout for their journals."""
+    """Close every recorder. Together they wait one exit timeout for their journals."""
     global _closing  # noqa: PLW0603
     with _deferred_interrupt():
         recorders = list(_recorders)
-        marks = [_attempt(recorder.start_closing) for recorder in recorders]
+        marks = [_run_guarded(recorder.start_closing) for recorder in recorders]
         _closing = [mark for mark in marks if mark is not None]
         for recorder, mark in zip(recorders, marks, strict=True):
             left = began + recorder.settings.exit_timeout_seconds - SYSTEM_CLOCK.monotonic()
-            _attempt(partial(recorder.finish_closing, mark, 0.0 if _interrupted else max(0.0, left)))
+            _run_guarded(partial(recorder.finish_closing, mark, 0.0 if _interrupted else max(0.0, left)))
         _closing = None
 
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the wait for the journal instead of the closing itself."""
+    """Make Ctrl-C end the wait for the journal instead of interrupting the close."""
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -242,7 +244,7 @@ def _before_fork() -> None:
     membership.open_fork_pipes(_enclosing_runs())
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     for recorder in list(_recorders):
-        _follow_multiprocessing(recorder)
+        _register_with_multiprocessing(recorder)
         recorder.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
 
 
@@ -252,7 +254,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _enclosing_runs() -> list[str]:
-    """The runs that this thread works on, innermost first."""
+    """The runs that this thread works on, the innermost first."""
     scope = SCOPE.get()
     return [] if scope is None else scope.recorder.membership.enclosing_runs(scope.run_id)
 
@@ -260,17 +262,17 @@ def _enclosing_runs() -> list[str]:
 def _after_fork() -> None:
     membership.inherit_fork_pipes(_enclosing_runs())
     for recorder in list(_recorders):
-        recorder.interrupts.clear()  # the parent's runs are the parent's to end
-        _attempt(recorder.begin_again)  # and what it queued is its to store
+        recorder.interrupts.clear()  # the parent ends its own runs
+        _run_guarded(recorder.begin_again)  # and stores what it has queued
     scope = SCOPE.get()
-    if scope is not None:  # the child works on the run from now on, even if it records nothing for hours
-        _attempt(partial(scope.recorder.join, scope.run_id, scope.trace_id))
+    if scope is not None:  # the child works on the run, even if it records nothing for hours
+        _run_guarded(partial(scope.recorder.join, scope.run_id, scope.trace_id))
 
 
-def _attempt(step: Callable[[], T]) -> T | None:
-    """Do one thing on the way; whatever happens, the next one is done too."""
+def _run_guarded(step: Callable[[], T]) -> T | None:
+    """Run a step and log its exception, so that the next step runs too."""
     try:
         return step()
     except Exception:
-        log.exception("longwatch: a recorder could not be looked after")
+        log.exception("longwatch: a recorder failed while the process ended or forked")
         return None

@@ -1,7 +1,7 @@
-"""The queue of the recorder: its bounds and backpressure, and what passes through it beside events.
+"""The bounds of the recorder's queue, and the items in it that are not events.
 
-Then the caller waits up to a quarter of a second for room. Once that was in vain events are dropped at once
-and counted, until the queue has moved; an `events_dropped` event tells how many each run has lost.
+When the queue is full, the caller waits up to a quarter of a second. After a wait in vain, events are dropped
+and counted at once until the queue moves; an `events_dropped` event reports the count for each run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from longwatch.model.event import Event
 
 
 class Flush:
-    """A mark in the queue: everything before it has been seen to once it is passed.
+    """A marker in the queue, completed when the writer has stored everything before it.
 
-    Made of a bare lock: a signal handler may interrupt a thread anywhere inside an `Event`, and then wait for
-    a writer that waits for that thread.
+    It is a bare lock: a signal handler may interrupt a thread anywhere inside a `threading.Event`, and then
+    wait for a writer that waits for that thread.
     """
 
     __slots__ = ("_pending", "close", "durable")
@@ -32,28 +32,28 @@ class Flush:
         self.close = close
 
     def complete(self, durable: bool) -> None:
-        """Wake the caller that waits, and say whether everything before is durable. Safe to call again."""
+        """Wake the waiting caller, and report whether everything before is durable. Safe to call again."""
         self.durable = durable
         try:
             self._pending.release()
-        except RuntimeError:  # passed before, as when Ctrl-C ended the wait
+        except RuntimeError:  # completed before, as when Ctrl-C ended the wait
             pass
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Whether everything before was made durable in time."""
+        """Whether everything before became durable in time."""
         return self._pending.acquire(timeout=max(0.0, timeout_seconds)) and self.durable
 
 
 @dataclass(frozen=True, slots=True)
 class CloseRun:
-    """Nothing more comes of this run."""
+    """A marker in the queue: this process records no further events of the run."""
 
     run_id: str
     occurred_at: int  # epoch milliseconds
 
 
 def drain_queue(queue: SimpleQueue[None]) -> None:
-    """Take everything out."""
+    """Remove all items from the queue."""
     try:
         while True:
             queue.get_nowait()
@@ -70,14 +70,14 @@ RETRY_SECONDS = 0.001
 
 
 class Backpressure:
-    """Keeps count of what is in the queue. Callers enter, the writer lets out."""
+    """Bounds the queue: callers `enter` before they queue an event, the writer calls `leave` after it."""
 
     def __init__(self, waiting: Callable[[], int], *, max_events: int, clock: Clock) -> None:
-        self._waiting = waiting  # how many events there are in the queue
+        self._waiting = waiting  # the number of events in the queue
         self._max_events = max_events
         self._clock = clock
         self._lock = threading.RLock()  # a signal handler may record while its own thread holds it
-        # The callers count one and the writer the other, so that the writer never has to wait for a caller.
+        # Callers count one and the writer the other, so that the writer never waits for a caller.
         self._bytes_in = 0
         self._bytes_out = 0
         self._gave_up = False
@@ -85,7 +85,7 @@ class Backpressure:
         self.dropped_total = 0
 
     def enter(self, run_id: str, weight: int) -> bool:
-        """Wait a little for room. False: there is none, and the event is counted as dropped."""
+        """Wait shortly for room. False: the queue is full, and the event is counted as dropped."""
         deadline = self._clock.monotonic() + WAIT_SECONDS
         while True:
             with self._lock:
@@ -99,11 +99,11 @@ class Backpressure:
             self._clock.sleep(RETRY_SECONDS)
 
     def leave(self, weight: int) -> None:
-        """An event is out of the queue. For the writer alone."""
+        """Release the room of an event. Only the writer calls it."""
         self._bytes_out += _counted_bytes(weight)
 
     def take_drops(self) -> dict[str, int]:
-        """How many events each run has lost since the last call. For the writer alone."""
+        """The number of dropped events of each run since the last call. Only the writer calls it."""
         if not self._dropped or not self._lock.acquire(blocking=False):
             return {}  # next time: a signal handler may wait for the writer while its thread holds the lock
         try:
@@ -120,7 +120,7 @@ class Backpressure:
     def _drop(self, run_id: str) -> None:
         if not self.dropped_total:
             log.warning(
-                "longwatch: %d events wait and no more fit in memory; further ones are dropped and counted",
+                "longwatch: the queue is full with %d events; further events are dropped and counted",
                 self._waiting(),
             )
         self._gave_up = True
@@ -129,7 +129,7 @@ class Backpressure:
 
 
 def weight_of(event: Event) -> int:
-    """Bytes of an event that count against the queue."""
+    """The bytes of an event that count against the queue."""
     return len(event.encoded) if event.encoded is not None else 0
 
 

@@ -1,10 +1,10 @@
-"""The recorder: the observed code only queues; one thread, the writer, numbers, chains and stores.
+"""The recorder: the observed code only queues events; the writer thread numbers, chains and stores them.
 
-Memory is bounded: when the queue is full the caller waits up to a quarter of a second, after that events are
-dropped, counted, and reported in an `events_dropped` event as soon as there is room. A fork begins with an
-empty queue and new producers.
+Memory is bounded: when the queue is full, the caller waits up to a quarter of a second; after that events are
+dropped, counted, and reported in an `events_dropped` event as soon as there is room. A forked child starts
+with an empty queue and new producers.
 
-Closing waits a limited time for the journal, `recording.exit_timeout_seconds`. Then the outbox takes whatever
+Closing waits for the journal up to `recording.exit_timeout_seconds`. Then the outbox takes the events that
 the journal has not acknowledged, and one line reports the counts.
 """
 
@@ -41,7 +41,7 @@ FLUSH_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RecorderStats:
-    """What a recorder has done so far."""
+    """What became of the events of a recorder so far."""
 
     recorded: int
     stored: int
@@ -67,28 +67,30 @@ class Recorder:
         self.clock = clock
         self.secrets = SecretNames(self.settings.redact_keys)
         self._target = journal if journal is not None else self.settings.journal
-        self.interrupts: set[Callable[[str], None]] = set()  # called with a reason when a signal ends us
+        self.interrupts: set[Callable[[str], None]] = set()  # called with a reason when the process ends
         self.membership = Membership(self.settings.outbox_path)
         self.begin_again()
-        lifecycle.watch(self)
+        lifecycle.register(self)
 
     def begin_again(self) -> None:
-        """Start from nothing: at first, in a forked child, and after a restored snapshot of this process."""
+        """Reset everything: on creation, in a forked child, and after a restored snapshot of the process."""
         self._pid = os.getpid()
         self.membership.renew()
-        self._lock = threading.RLock()  # a signal handler may flush while this thread holds it
+        self._lock = threading.RLock()  # a signal handler may flush while its own thread holds it
         self._queue: SimpleQueue[QueuedItem] = SimpleQueue()
         self._backpressure = Backpressure(
             self._queue.qsize, max_events=self.settings.queue_events, clock=self.clock
         )
-        self._hurry: SimpleQueue[None] = SimpleQueue()  # a caller waits for a flush
+        self._hurry: SimpleQueue[None] = SimpleQueue()  # wakes the writer for a flush
         self._thread: threading.Thread | None = None
-        self._paused: tuple[int, threading.Lock] | None = None  # by which thread, and the lock it holds
-        self._marks_in = 0  # counted by callers
+        self._paused: tuple[int, threading.Lock] | None = (
+            None  # the thread that paused, and the lock that it holds
+        )
+        self._marks_in = 0  # flush markers that callers have queued
         self._writer = self._new_writer()
 
     def _new_writer(self, counts: DeliveryCounts | None = None) -> Writer:
-        from longwatch.recording.writer import Writer  # SQLite is loaded when something is recorded
+        from longwatch.recording.writer import Writer  # it loads SQLite
 
         delivery = self._new_delivery(counts)
         return Writer(
@@ -115,11 +117,11 @@ class Recorder:
 
     @property
     def journal_url(self) -> str:
-        """Where the events go."""
+        """The URL of the journal."""
         return self._target if isinstance(self._target, str) else self._target.url
 
     def limits(self, policy: str | None = None) -> CaptureLimits | None:
-        """How much of arguments and results a capture policy keeps; None keeps nothing."""
+        """The limits of a capture policy for arguments and results; None captures nothing."""
         return CAPTURES[policy or self.settings.capture]
 
     def record(
@@ -135,7 +137,7 @@ class Recorder:
         occurred_at: int | None = None,
         fixed: Mapping[str, object] | None = None,
     ) -> None:
-        """Queue an event, its payload copied as it is now; `fixed` fields are neither redacted nor cut."""
+        """Queue an event with a copy of its payload. `fixed` fields are neither redacted nor truncated."""
         copy, weight = capture_fields(payload, FULL, self.secrets, self._unredacted(type))
         at = self.clock.now_ms() if occurred_at is None else occurred_at
         self.put(
@@ -145,12 +147,12 @@ class Recorder:
     def _unredacted(self, type: str) -> Container[str]:
         if not self.settings.redact_keys:
             return ()
-        from longwatch.recording.producers import unredacted_fields  # loaded by the writer in any case
+        from longwatch.recording.producers import unredacted_fields  # the writer loads it anyway
 
         return unredacted_fields(type)
 
     def put(self, draft: EventDraft) -> None:
-        """Queue what the observed code handed over."""
+        """Queue an event of the observed code."""
         crowded = draft.weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
         if crowded and not self._backpressure.enter(draft.run_id, draft.weight):
             return
@@ -159,7 +161,7 @@ class Recorder:
             self._start()
 
     def append(self, event: Event) -> None:
-        """Queue an event that already has its id and numbers, as one read from a child's output."""
+        """Queue an event that has its id and number already, such as one that a child printed."""
         weight = weight_of(event)
         crowded = weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
         if crowded and not self._backpressure.enter(event.run_id, weight):
@@ -169,24 +171,24 @@ class Recorder:
             self._start()
 
     def join(self, run_id: str, trace_id: str | None) -> None:
-        """Record that this process takes part in the run, and in those around it, before any other event."""
+        """Record that this process takes part in the run and in the runs that enclose it."""
         for each in self.membership.enclosing_runs(run_id):
             fields = self.membership.join_fields(each)
             if fields is not None:
                 self.put(EventDraft(each, JOINED, self.clock.now_ms(), {}, trace_id=trace_id, fixed=fields))
 
     def close_run(self, run_id: str) -> None:
-        """This process has nothing more to say of the run: its producer states its count."""
+        """Close the producer of a run: it states its count, and records no further events."""
         self._queue.put(CloseRun(run_id, self.clock.now_ms()))
         if self._thread is None:
             self._start()
 
     def producer_of(self, run_id: str) -> str | None:
-        """The name under which this recorder's events of a run are numbered; None if there are none yet."""
+        """The name of this recorder's producer for a run; None if it has no events yet."""
         return self._writer.producers.name_of(run_id)
 
     def flush(self, timeout_seconds: float = FLUSH_SECONDS) -> bool:
-        """Wait until everything recorded before is durable, in the journal or in the outbox."""
+        """Wait until everything recorded so far is durable, in the journal or in the outbox."""
         if self._is_idle():
             return True
         mark = Flush()
@@ -197,13 +199,13 @@ class Recorder:
         """State every producer's count, store everything, and end the writer thread.
 
         Waits for the journal up to `timeout_seconds`, by default `recording.exit_timeout_seconds`; then the
-        outbox takes the rest. True: every event is in one of the two. What is recorded later is stored all
-        the same: a new thread begins, with new producers.
+        outbox takes the rest. Returns whether every event is in one of the two. Events recorded later start
+        a new thread with new producers.
         """
         return self.finish_closing(self.start_closing(), timeout_seconds)
 
     def start_closing(self) -> Flush | None:
-        """Tell the writer to close, without waiting; None if there is nothing to close."""
+        """Queue the closing without waiting; None if there is nothing to close."""
         if self._pid != os.getpid() or (self._is_idle() and not self._writer.producers.are_open):
             return None
         mark = Flush(close=True)
@@ -211,19 +213,19 @@ class Recorder:
         return mark
 
     def finish_closing(self, mark: Flush | None, timeout_seconds: float | None = None) -> bool:
-        """Wait for the writer to have closed, or else take over from it."""
+        """Wait until the writer has closed; after the timeout, replace it."""
         if mark is None:
             return True
         seconds = self.settings.exit_timeout_seconds if timeout_seconds is None else timeout_seconds
         try:
             durable = mark.wait(seconds)
-        except BaseException:  # Ctrl-C: the user waits no longer for the journal
+        except BaseException:  # Ctrl-C: the user no longer waits for the journal
             self._take_over()
             raise
         return durable or self._take_over()
 
     def _take_over(self, *, use_outbox: bool = True) -> bool:
-        """Replace a writer that is not done in time. False: the outbox does not take what it leaves."""
+        """Replace a writer that exceeds its time. False: the outbox cannot be written either."""
         with self._lock:
             writer, self._thread = self._writer, None
             self._writer = self._new_writer(writer.delivery.counts)
@@ -232,11 +234,11 @@ class Recorder:
         if left.events:
             self._report(left)
         if not left.is_durable:
-            self._writer.delivery.hold(left.events, left.closing)  # if the process goes on
+            self._writer.delivery.hold(left.events, left.closing)  # in case the process continues
         return left.is_durable
 
     def _report(self, left: Leftover) -> None:
-        """Log the counts of a process that ends before its journal has answered. They add up."""
+        """Log the counts of a process that ends before its journal has acknowledged all events."""
         stats = self.stats()
         lost = stats.lost + stats.dropped + (0 if left.is_durable else len(left.events))
         refused = f", {stats.refused} refused" if stats.refused else ""
@@ -247,7 +249,7 @@ class Recorder:
         if left.is_durable:
             log.warning(
                 "longwatch: %d events wait in %s because %s did not acknowledge them before the process "
-                "ended (%s). Ship them: longwatch ship",
+                "ended (%s). Deliver them with `longwatch ship`.",
                 len(left.events),
                 self.settings.outbox_path,
                 self.journal_url,
@@ -258,17 +260,17 @@ class Recorder:
                 "longwatch: %d events could not be stored before the process ended (%s): %s",
                 len(left.events),
                 counts,
-                stats.last_error or "the journal did not answer in time",
+                stats.last_error or "the journal did not respond in time",
             )
 
     def pause(self, timeout_seconds: float) -> None:
-        """Before a fork: let the writer come to rest, or its child would inherit half a transaction."""
+        """Pause the writer before a fork: the child must not inherit half a transaction."""
         storing = self._writer.storing
         if storing.acquire(timeout=timeout_seconds):
             self._paused = threading.get_ident(), storing
 
     def resume(self) -> None:
-        """After a fork, in the parent: go on, if it was this thread that paused."""
+        """Resume the writer in the parent after a fork, if this thread paused it."""
         if self._paused is not None and self._paused[0] == threading.get_ident():
             (_, storing), self._paused = self._paused, None
             storing.release()
@@ -293,7 +295,7 @@ class Recorder:
         return self._thread is None and self._queue.empty() and not is_waiting
 
     def _put_mark(self, mark: Flush) -> None:
-        self.resume()  # a signal may have come between a fork and its end
+        self.resume()  # a signal may arrive between `pause` and `resume`
         with self._lock:
             self._marks_in += 1
         self._queue.put(mark)
@@ -310,15 +312,15 @@ class Recorder:
                 target=self._work, args=(writer,), name="longwatch-recorder", daemon=True
             )
             try:
-                if not lifecycle.is_exiting():  # a daemon thread would be ended in the middle of its work
+                if not lifecycle.is_exiting():  # a daemon thread would end in the middle of its work
                     thread.start()
                     self._thread = thread
-            except RuntimeError:  # the interpreter is going down, or the system has no thread left
+            except RuntimeError:  # the interpreter is shutting down, or no thread is available
                 pass
         if self._thread is None:
             self._work_inline(writer)
         else:
-            lifecycle.started(self)
+            lifecycle.on_writer_start(self)
 
     def _work(self, writer: Writer) -> None:
         writer.work()
@@ -329,9 +331,9 @@ class Recorder:
             self._start()
 
     def _work_inline(self, writer: Writer) -> None:
-        """Store what is queued in the calling thread."""
+        """Store the queued events in the calling thread."""
         is_exiting = lifecycle.is_exiting()
-        is_vain = is_exiting and writer.delivery.is_holding  # an exit does not wait for the outbox twice
+        is_vain = is_exiting and writer.delivery.is_holding  # at exit the outbox is tried only once
         if not is_vain and not writer.work(inline=True):
             return
         if is_exiting and writer.delivery.is_holding:
@@ -345,7 +347,7 @@ _process_lock = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """In a forked child: the thread that held the lock may not be here to give it back."""
+    """In a forked child: the thread that held the lock may not exist here."""
     global _process_lock  # noqa: PLW0603
     _process_lock = threading.Lock()
 
@@ -355,7 +357,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_recorder() -> Recorder:
-    """The recorder of this process, made from the settings on first use."""
+    """The recorder of this process, created from the settings on first use."""
     global _process_recorder  # noqa: PLW0603 - one per process is the point
     if _process_recorder is None:
         with _process_lock:
@@ -365,7 +367,7 @@ def get_recorder() -> Recorder:
 
 
 def configure(journal: str | Journal | None = None, *, settings: Settings | None = None) -> Recorder:
-    """Record to this journal from now on. What was recorded before is stored first."""
+    """Record to this journal from now on. Events recorded before go to the previous journal."""
     global _process_recorder
     with _process_lock:
         before, _process_recorder = _process_recorder, Recorder(journal, settings=settings)

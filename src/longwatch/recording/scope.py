@@ -1,4 +1,4 @@
-"""The scope of recording: the run, agent and call that the current code belongs to, in a context variable.
+"""The run, agent and call that the current code belongs to, in a context variable.
 
 Everything that decorates functions loads this module, so it imports little.
 """
@@ -21,7 +21,7 @@ ATTEMPT_DIGITS = 8
 
 
 class RecordingScope:
-    """Where events go that are recorded here."""
+    """Where the events of the current code are recorded."""
 
     __slots__ = ("agent_name", "call_id", "limits", "recorder", "run_id", "trace_id")
 
@@ -42,7 +42,7 @@ class RecordingScope:
         self.call_id = call_id
 
     def record(self, type: str, payload: Mapping[str, object], *, occurred_at: int | None = None) -> None:
-        """Queue an event of this run, told by this agent from inside this call."""
+        """Queue an event of this run, agent and call."""
         self.recorder.record(
             self.run_id,
             type,
@@ -58,7 +58,7 @@ SCOPE: ContextVar[RecordingScope | None] = ContextVar("longwatch_scope", default
 
 
 class _CallIds:
-    """Ids that no other process shares: eight hex digits of chance, then a count. As long as a span id."""
+    """Makes ids unique across processes: eight random hex digits, then a count. As long as a span id."""
 
     def __init__(self) -> None:
         self.renew()
@@ -77,22 +77,22 @@ new_call_id = _CallIds()
 
 
 def new_run_id() -> str:
-    """`wf-` and 12 hex digits. The required eight repeat after some 77,000 runs; eight work too."""
+    """`wf-` and 12 hex digits. With eight, two of some 77,000 runs would probably share an id."""
     return f"wf-{os.urandom(6).hex()}"
 
 
 def new_attempt() -> str:
-    """Eight hex digits: one of the few attempts at a run."""
+    """Eight hex digits, which identify an attempt within its run."""
     return os.urandom(ATTEMPT_DIGITS // 2).hex()
 
 
 def is_attempt(text: str) -> bool:
-    """Whether this can be the id of an attempt."""
+    """Whether the text is a valid id of an attempt."""
     return len(text) == ATTEMPT_DIGITS and set(text) <= set("0123456789abcdef")
 
 
 def attempt_from_environment(run_id: str) -> str | None:
-    """The attempt that the environment names for this run, if it names one."""
+    """The attempt at this run that the environment names, if any."""
     attempt = os.environ.get(ATTEMPT_VARIABLE)
     if attempt is None or os.environ.get(RUN_ID_VARIABLE) != run_id or not is_attempt(attempt):
         return None
@@ -105,7 +105,7 @@ def new_trace_id() -> str:
 
 
 def trace_id_of(traceparent: str | None) -> str | None:
-    """The trace id in a W3C `traceparent` (`00-<32 hex>-<16 hex>-<2 hex>`), or None if it is not one."""
+    """The trace id in a W3C `traceparent` (`00-<32 hex>-<16 hex>-<2 hex>`); None if it is invalid."""
     parts = (traceparent or "").strip().lower().split("-")
     if len(parts) < 4 or len(parts[0]) != 2 or len(parts[1]) != 32 or len(parts[2]) != 16:
         return None
@@ -126,4 +126,4 @@ class EventDraft(NamedTuple):
     parent_call_id: str | None = None
     trace_id: str | None = None
     weight: int = 0  # bytes that count against the queue
-    fixed: Mapping[str, object] | None = None  # `process` and `attempt`: never redacted, never cut
+    fixed: Mapping[str, object] | None = None  # `process` and `attempt`: never redacted or truncated

@@ -1,12 +1,12 @@
-"""The writer: turns what the observed code queued into events, and delivers them in natural groups.
+"""The writer: numbers the queued events and delivers them in groups.
 
-A group is whatever has gathered while the group before was being stored, so an idle writer stores at once
-and a busy one stores many events in one transaction.
+A group is what has gathered while the previous group was being stored, so an idle writer stores at once and a
+busy one stores many events in one transaction.
 
-A journal can keep the writer waiting for longer than a process that ends has time. Then another thread calls
-`hand_over`: whatever the journal has not acknowledged goes to the outbox, and the writer stops at the next
-step. For that, every item is at any time in one of four places: the queue, `_in_hand`, `_numbered`, or
-accepted by the delivery and not yet acknowledged.
+A journal may respond more slowly than an exiting process can wait. Then another thread calls `hand_over`: the
+events that the journal has not acknowledged go to the outbox, and the writer stops at its next step. For
+that, every item is always in one of four states: queued, in `_group`, in `_numbered`, or accepted by the
+delivery and not acknowledged.
 """
 
 from __future__ import annotations
@@ -33,18 +33,16 @@ from longwatch.settings import Settings, lifetime_seconds
 
 log = logging.getLogger("longwatch")
 
-GROUP_EVENTS = 4_000  # one sync to the disk for all of them; other writers wait that long at most
-# While events pour in, the writer rests between groups and gives the interpreter away within them, so that it
-# does not take half of it from the code that is observed; not during a flush, nor when half of the queue
+GROUP_EVENTS = 4_000  # one fsync for all of them; other writers wait that long at most
+# While many events arrive, the writer pauses between groups and yields the interpreter within them, so that
+# it does not take half of the CPU time from the observed code; not during a flush, nor when half of the queue
 # is full.
 BUSY_EVENTS = 100
 REST_SECONDS = 0.01
 HELD_RETRY_SECONDS = 0.5
 CLOSING_SHIP_SECONDS = 1.0
 HANDOVER_SECONDS = 1.0  # for the writer to finish the items it is turning into events
-NUMBERED_AT_ONCE = (
-    200  # items, about 1 ms of work; the observed code and `hand_over` get their turn after each
-)
+NUMBERED_AT_ONCE = 200  # items, about 1 ms of work; then the observed code and `hand_over` get a chance
 HANDOVER_CHECK_SECONDS = 0.001
 
 QueuedItem = EventDraft | Event | Flush | CloseRun
@@ -52,7 +50,7 @@ QueuedItem = EventDraft | Event | Flush | CloseRun
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a relieved writer had not finished: the events, and the counts that its producers state."""
+    """What a replaced writer has not delivered: its events, and the closing events of its producers."""
 
     events: list[Event]
     closing: list[Event]
@@ -60,7 +58,7 @@ class Leftover:
 
 
 class Writer:
-    """Stores what comes through one queue. One thread at a time calls `work`; another may call `hand_over`."""
+    """Stores what comes through one queue. `work` runs in one thread; another may call `hand_over`."""
 
     def __init__(
         self,
@@ -89,17 +87,17 @@ class Writer:
         self._settings = settings
         self._clock = clock
         self._is_busy = False
-        self._is_hurried = False  # a flush has cut the rest before this group short
-        self._is_taking = False  # an item may be out of the queue and not yet in hand
-        self._in_hand: deque[QueuedItem] = deque()
+        self._is_hurried = False  # a flush ended the pause before this group
+        self._is_taking = False  # an item may be out of the queue and not yet in `_group`
+        self._group: deque[QueuedItem] = deque()
         self._numbered: list[Event] = []
         self._numbering = threading.RLock()  # guards the two above and the producers
         self._marks_passed = 0
 
     def work(self, *, inline: bool = False) -> bool:
-        """Store group after group until told to close. `inline`: only what is there, in the calling thread.
+        """Store groups until the recorder closes. `inline`: only what is queued, in the calling thread.
 
-        False: another thread is the writer, and looks into the queue once more before it ends.
+        False: another thread is the writer, and checks the queue once more before it ends.
         """
         if not self.running.acquire(blocking=not inline):
             return False
@@ -114,7 +112,7 @@ class Writer:
         return True
 
     def hand_over(self, *, use_outbox: bool = True) -> Leftover:
-        """Leave in the outbox whatever the journal has not acknowledged, and let the writer stop."""
+        """Put what the journal has not acknowledged in the outbox, and stop the writer."""
         self.is_replaced = True
         deadline = self._clock.monotonic() + HANDOVER_SECONDS
         self._await_taking(deadline)
@@ -122,8 +120,8 @@ class Writer:
         try:
             marks: list[Flush] = []
             ttl = self._cached_ttl_seconds()
-            self._in_hand.extend(self._queued())
-            while self._in_hand:
+            self._group.extend(self._queued())
+            while self._group:
                 self._number_next(marks, ttl)
             self.delivery.accept(self._numbered)
             self._numbered = []
@@ -137,16 +135,16 @@ class Writer:
         return Leftover(left, closing, is_durable)
 
     def unfinished(self, marks_queued: int) -> int:
-        """How many events are in the queue or in hand, if callers have queued so many marks."""
+        """The number of events that are queued or being numbered, given the number of queued markers."""
         waiting = self._queue.qsize() - (marks_queued - self._marks_passed)
-        return max(0, waiting + len(self._in_hand)) + len(self._numbered)
+        return max(0, waiting + len(self._group)) + len(self._numbered)
 
     def _work_on_group(self, *, inline: bool) -> bool:
-        """Store one group and wake those who wait for it. False: that was the last one."""
+        """Store one group and wake the callers that wait for it. False: it was the last one."""
         self._take_group(wait=not inline)
         marks: list[Flush] = []
         with self.storing:
-            size = len(self._in_hand)
+            size = len(self._group)
             durable = self._store(marks, hold=not inline)
             if self.is_replaced:
                 self._pass(marks, durable)
@@ -172,48 +170,48 @@ class Writer:
             mark.complete(durable)
 
     def _take_group(self, *, wait: bool) -> None:
-        """Take whatever has gathered; waits for the first item, or until the outbox or a heartbeat is due."""
+        """Take the queued items; wait for the first one, or until the outbox or a heartbeat is due."""
         due = [self.delivery.seconds_until_shipping(), self._heartbeat.seconds_left()]
         seconds = min((each for each in due if each is not None), default=None)
-        queue, in_hand = self._queue, self._in_hand
+        queue, group = self._queue, self._group
         self._is_taking = True
         try:
-            in_hand.append(queue.get(wait, seconds))
-            while len(in_hand) < GROUP_EVENTS:
-                in_hand.append(queue.get_nowait())
+            group.append(queue.get(wait, seconds))
+            while len(group) < GROUP_EVENTS:
+                group.append(queue.get_nowait())
         except Empty:
             pass
         finally:
             self._is_taking = False
 
     def _store(self, marks: list[Flush], *, hold: bool) -> bool:
-        """Turn the group in hand into events and deliver them; `marks` takes those that were passed."""
-        group = len(self._in_hand)
+        """Number the events of the group and deliver them; `marks` collects its flush markers."""
+        count = len(self._group)
         try:
             self._number_group(marks)
             within = lifecycle.seconds_left(self._settings.exit_timeout_seconds) > 0
             durable = self.delivery.deliver(use_journal=within)
             while hold and not durable and not self.is_replaced:
-                self._clock.sleep(HELD_RETRY_SECONDS)  # the queue fills behind us, and the caller waits
+                self._clock.sleep(HELD_RETRY_SECONDS)  # meanwhile the queue fills, and callers wait
                 durable = self.delivery.deliver()
-        except Exception as error:  # the thread must live on: without it nothing more is recorded
-            log.exception("longwatch: %d events were lost to a fault in longwatch itself", group)
+        except Exception as error:  # without this thread nothing more would be recorded
+            log.exception("longwatch: %d events were lost to a bug in longwatch", count)
             self._give_up(repr(error))
             return False
         return durable
 
     def _number_group(self, marks: list[Flush]) -> None:
-        ttl = self._ttl_seconds() if self._in_hand else None
+        ttl = self._ttl_seconds() if self._group else None
         with self._numbering:
-            self._in_hand.extend(self._drops())
-        while self._in_hand:
+            self._group.extend(self._drops())
+        while self._group:
             with self._numbering:
                 if self.is_replaced:
                     return
-                for _ in range(min(len(self._in_hand), NUMBERED_AT_ONCE)):
+                for _ in range(min(len(self._group), NUMBERED_AT_ONCE)):
                     self._number_next(marks, ttl)
-            if self._in_hand and self._has_time():
-                self._clock.sleep(0.0)  # else this thread takes the interpreter every 5 ms, for 5 ms
+            if self._group and self._has_time():
+                self._clock.sleep(0.0)  # otherwise this thread holds the interpreter for 5 ms at a time
         with self._numbering:
             if self.is_replaced:
                 return
@@ -225,7 +223,7 @@ class Writer:
             self.delivery.accept(numbered)
 
     def _number_next(self, marks: list[Flush], ttl: int | None) -> None:
-        item = self._in_hand.popleft()
+        item = self._group.popleft()
         try:
             if isinstance(item, EventDraft):
                 if item.weight > LARGE_BYTES:
@@ -254,21 +252,23 @@ class Writer:
             pass
 
     def _await_taking(self, deadline: float) -> None:
-        """Wait for the writer to have in hand what it takes; a mark in the queue keeps it from blocking."""
+        """Wait until the writer has taken its items; a marker in the queue keeps it from blocking."""
         while self._is_taking and self._clock.monotonic() < deadline:
             self._clock.sleep(HANDOVER_CHECK_SECONDS)
 
     def _refuse(self, item: QueuedItem, error: Exception) -> None:
-        """Count what cannot be an event at all, and report the first."""
+        """Count an invalid event, and log the first one."""
         what = item.type if isinstance(item, EventDraft | Event) else "closing"
         if self.delivery.count_refused(str(error) or repr(error)) == 1:
-            log.warning("longwatch: a %s event is refused: %s; further ones are only counted", what, error)
+            log.warning(
+                "longwatch: invalid %s event, not recorded: %s; further ones are only counted", what, error
+            )
 
     def _give_up(self, error: str) -> None:
         with self._numbering:
-            lost = len(self._numbered) + sum(isinstance(item, EventDraft | Event) for item in self._in_hand)
+            lost = len(self._numbered) + sum(isinstance(item, EventDraft | Event) for item in self._group)
             self._numbered.clear()
-            self._in_hand.clear()
+            self._group.clear()
         self.delivery.give_up(lost, error)
 
     def _ttl_seconds(self) -> int | None:
@@ -276,7 +276,7 @@ class Writer:
         return lifetime_seconds(hours, self.delivery.default_ttl_seconds() if hours is None else None)
 
     def _cached_ttl_seconds(self) -> int | None:
-        """The same without opening the journal, which may take longer than there is time."""
+        """The same without opening the journal, which may take too long."""
         hours = self._settings.ttl_hours
         return lifetime_seconds(hours, self.delivery.cached_ttl_seconds if hours is None else None)
 
@@ -297,7 +297,7 @@ class Writer:
                 self.delivery.ship_all(CLOSING_SHIP_SECONDS)
             self.delivery.close()
         except Exception:
-            log.exception("longwatch: the journal could not be closed properly")
+            log.exception("longwatch: the journal could not be closed")
 
 
 class Heartbeat:
@@ -309,20 +309,20 @@ class Heartbeat:
 
     def __init__(self, process_id: Callable[[], str], *, seconds: float | None, clock: Clock) -> None:
         self._process_id = process_id
-        self._seconds = seconds  # None: as often as the journal says
+        self._seconds = seconds  # None: the interval of the journal
         self._clock = clock
         self._due: float | None = None  # None: no run is open, so nothing is sent
-        # A sandbox of Lambda is frozen between invocations: a missing heartbeat would mean nothing.
+        # Lambda freezes a sandbox between invocations, so a missing heartbeat would mean nothing.
         self._is_on = seconds != 0 and not os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
 
     def seconds_left(self) -> float | None:
-        """How long until the next one; None while none is due."""
+        """How long until the next heartbeat; None while no run is open."""
         return None if self._due is None else max(0.0, self._due - self._clock.monotonic())
 
     def update(self, journal: Journal | None, *, runs_are_open: bool) -> None:
-        """Send a heartbeat if it is due. The first one is due an interval after a run was opened.
+        """Send a heartbeat if it is due. The first one is due one interval after a run was opened.
 
-        `journal` is None while it can not be reached: then the heartbeat is left out.
+        `journal` is None while it is unreachable; then no heartbeat is sent.
         """
         if not self._is_on or not runs_are_open:
             self._due = None
@@ -336,14 +336,14 @@ class Heartbeat:
                 self._send(journal)
             seconds = journal.heartbeat_seconds if seconds is None else seconds
         elif journal is not None:
-            self._is_on = False  # it keeps none
+            self._is_on = False  # it does not store heartbeats
         self._due = now + seconds if self._is_on and seconds is not None else None
 
     def _send(self, journal: Heartbeats) -> None:
         try:
             journal.beat(self._process_id(), self._clock.now_ms())
         except WorthAnotherTry:
-            pass  # the next one will do
-        except Exception as error:  # noqa: BLE001 - whatever it is, events go on without heartbeats
+            pass  # the next heartbeat retries
+        except Exception as error:  # noqa: BLE001 - events are recorded without heartbeats
             self._is_on = False
             log.warning("longwatch: the journal accepts no heartbeats, so none are sent: %s", error)

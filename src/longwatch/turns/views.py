@@ -13,7 +13,7 @@ from longwatch.turns.projects import Conversation, Project
 from longwatch.turns.turn import Block, TurnState
 
 if TYPE_CHECKING:
-    from longwatch.turns.line_reader import Fed
+    from longwatch.turns.line_reader import LineResult
 
 TurnWord = Literal["pending", "running", "completed", "failed"]
 BlockType = Literal["thinking", "content", "tool_use", "tool_result"]
@@ -223,7 +223,7 @@ class AcceptedLines:
     missing: Annotated[Sequence[Gap], JsonSchema("Left out if no line is missing before these.")] = ()
 
     @classmethod
-    def of(cls, fed: Fed) -> AcceptedLines:
+    def of(cls, fed: LineResult) -> AcceptedLines:
         status = cast("TurnWord", fed.status)
         view = cls(accepted=fed.accepted, blocks=fed.blocks, status=status, missing=fed.missing)
         return leave_out_empty(view, "missing")

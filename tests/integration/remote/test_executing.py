@@ -52,7 +52,7 @@ async def listening(file: Path, **options: Any) -> AsyncIterator[str]:
                     await task
 
 
-def desk_of(calls: BlockingClient, warnings: list[str]) -> RemoteTurnSink:
+def sink_of(calls: BlockingClient, warnings: list[str]) -> RemoteTurnSink:
     turn = RemoteTurns(calls, SYSTEM_CLOCK).create("p", "s", None)
     return RemoteTurnSink(
         calls, turn.name, maker=EventMaker(MemoryJournal()), warn=warnings.append, clock=SYSTEM_CLOCK
@@ -68,7 +68,7 @@ async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long
 
     async with listening(tmp_path / "small.db", limits=ServerLimits(body_bytes=BIG)) as url:
         calls = BlockingClient(url)
-        sink = await asyncio.to_thread(desk_of, calls, warnings)
+        sink = await asyncio.to_thread(sink_of, calls, warnings)
         fed = await asyncio.to_thread(sink.feed, lines, 1)
         turn = (await asyncio.to_thread(calls.get, sink.path)).value
 
@@ -82,10 +82,10 @@ async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path)
 
     async with listening(tmp_path / "guarded.db", access=access) as url:
         with pytest.raises(RequestRefused) as refused:
-            await asyncio.to_thread(desk_of, BlockingClient(url, token="wrong"), [])
+            await asyncio.to_thread(sink_of, BlockingClient(url, token="wrong"), [])
         with pytest.raises(RequestRefused) as forbidden:
-            await asyncio.to_thread(desk_of, BlockingClient(url, token=LOOKS), [])
-        sink = await asyncio.to_thread(desk_of, BlockingClient(url, token=RIGHT), [])
+            await asyncio.to_thread(sink_of, BlockingClient(url, token=LOOKS), [])
+        sink = await asyncio.to_thread(sink_of, BlockingClient(url, token=RIGHT), [])
 
     assert (refused.value.status, forbidden.value.status) == (401, 403)
     assert sink.path.startswith("/api/projects/p/sessions/s/turns/turn-")
@@ -128,7 +128,7 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
     ).path
     script = (
         "import sys, time; from longwatch.remote.executor_watchdog import ExecutorWatchdog; "
-        "word = ExecutorWatchdog.prepare(sys.argv[1], None, sys.argv[2], 'process 7 on far-away is gone'); "
+        "word = ExecutorWatchdog.start_process(sys.argv[1], None, sys.argv[2], 'process 7 is gone'); "
         "print(word._process.pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
@@ -141,7 +141,7 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
     answer = calls.get(path, {"wait": 20}, etag=etag, longer_seconds=25)
 
     ended = answer.value or calls.get(path).value
-    assert (ended["status"], ended["error"]) == ("failed", "process 7 on far-away is gone")
+    assert (ended["status"], ended["error"]) == ("failed", "process 7 is gone")
     with suppress(ProcessLookupError):
         os.kill(beside, signal.SIGKILL)
 

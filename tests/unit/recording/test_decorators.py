@@ -233,7 +233,7 @@ def test_methods_are_recorded_whatever_the_order_of_decorators(
 
 @pytest.mark.parametrize("thing", [property(lambda self: 1), Library, 3])
 def test_what_is_no_function_is_refused_where_it_is_decorated(thing: Any) -> None:
-    with pytest.raises(TypeError, match="only functions can be recorded"):
+    with pytest.raises(TypeError, match="Only functions can be recorded"):
         longwatch.tool(thing)
 
 

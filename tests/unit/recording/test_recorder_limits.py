@@ -42,7 +42,7 @@ def test_a_full_queue_drops_counts_and_tells(
     assert [e.payload for e in events_of(journal, RUN) if e.type == "events_dropped"] == [{"count": 50}]
     assert types_of(journal, "wf-2") == ["events_dropped"]
     assert str(verification_of(journal, RUN).answer) == "complete"
-    assert caplog.text.count("no more fit in memory") == 1
+    assert caplog.text.count("the queue is full") == 1
 
 
 def test_large_payloads_fill_the_queue_by_their_bytes(make_recorder: MakeRecorder) -> None:

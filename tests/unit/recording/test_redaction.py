@@ -42,8 +42,8 @@ TOKENS = {
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
 @pytest.mark.parametrize("around", ["{}", "key={} ", 'say "{}"', "a {}, b", "\n{}\n", "ü {}!"])
-def test_a_token_is_blanked_by_its_shape(token: str, enclosing_runs: str) -> None:
-    text = enclosing_runs.replace("{}", token)
+def test_a_token_is_blanked_by_its_shape(token: str, around: str) -> None:
+    text = around.replace("{}", token)
 
     assert token not in redact_text(text)
     assert REDACTED in redact_text(text)

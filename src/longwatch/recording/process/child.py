@@ -1,4 +1,4 @@
-"""A started process: its group, its signals, and its two pipes, read to the end but not for ever."""
+"""A child process: its group, its signals, and its two pipes, which are read to the end within a limit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import IO
 from longwatch.clock import Clock
 
 READ_BYTES = 65_536
-PIPE_BYTES = 1_048_576  # more than a pipe holds, so all that a process wrote before it ended is within
-QUIET_SECONDS = 1.0  # without output after the end: only somebody else still holds the pipe
-DRAIN_SECONDS = 5.0  # of output after the end
+PIPE_BYTES = 1_048_576  # more than a pipe holds, so it covers all that a process wrote before it ended
+QUIET_SECONDS = 1.0  # without output after the exit: only another process still holds the pipe
+DRAIN_SECONDS = 5.0  # of output after the exit
 
 
 class Child:
-    """The process we started. In a group of its own, unless it shares our terminal."""
+    """A child process, in a group of its own unless it shares the terminal of longwatch."""
 
     def __init__(self, process: subprocess.Popen[bytes], *, shares_group: bool) -> None:
         self._process = process
@@ -29,7 +29,7 @@ class Child:
         assert process.stderr is not None
         self.stdout = process.stdout
         self.stderr = process.stderr
-        self.exited, self._running = os.pipe()  # `exited` reads as ended once the process is
+        self.exited, self._running = os.pipe()  # `exited` reaches its end when the process does
 
     @classmethod
     def start(
@@ -40,7 +40,7 @@ class Child:
         shares_group: bool,
         stdin: IO[bytes] | None = None,
     ) -> Child:
-        """Start the command with this standard input, or ours. Raises OSError if that cannot be."""
+        """Start the command with this standard input, or the inherited one. Raises OSError on failure."""
         process = subprocess.Popen(
             list(command),
             env=dict(environment),
@@ -53,39 +53,39 @@ class Child:
         return cls(process, shares_group=shares_group)
 
     def wait(self) -> None:
-        """Wait for the process to end, and let its readers know."""
+        """Wait for the process to exit, and notify the readers of its pipes."""
         self._process.wait()
         os.close(self._running)
 
     @property
     def returncode(self) -> int | None:
-        """As `subprocess` has it; None while the process runs."""
+        """As in `subprocess`; None while the process runs."""
         return self._process.returncode
 
     def send(self, number: int) -> None:
-        """Send a signal to the whole group, or to the process alone if we are in its group ourselves."""
-        with suppress(ProcessLookupError, PermissionError):  # gone already, or no longer ours to stop
+        """Send a signal to the whole group, or to the process alone if longwatch is in the same group."""
+        with suppress(ProcessLookupError, PermissionError):  # it has exited, or belongs to another user
             if not self._shares_group:
                 os.killpg(self.pid, number)
             elif self.returncode is None:
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
+        """Send SIGKILL."""
         self.send(signal.SIGKILL)
 
     def has_leftovers(self) -> bool:
-        """Whether processes of its group are still there."""
+        """Whether processes of its group are still running."""
         if self._shares_group:
             return False
         try:
             os.killpg(self.pid, 0)
-        except (ProcessLookupError, PermissionError):  # none, or none that we could stop
+        except (ProcessLookupError, PermissionError):  # none, or none that longwatch may stop
             return False
         return True
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         self.stdout.close()
         self.stderr.close()
         os.close(self.exited)
@@ -100,10 +100,10 @@ def pump(
     warn: Callable[[str], None],
     clock: Clock,
 ) -> None:
-    """Pass everything on from a pipe, until it is closed or, once the process is gone, has run dry.
+    """Copy a pipe to the sink until it is closed or, once the process has exited, has run dry.
 
-    Returns early if the sink has no reader any more: the caller then closes the pipe, and the process is told
-    by SIGPIPE as it would be without us.
+    Returns early if the sink has lost its reader: the caller then closes the pipe, and the process gets
+    SIGPIPE as it would without longwatch.
     """
     waiting = select.poll()
     waiting.register(source, select.POLLIN)
@@ -124,7 +124,7 @@ def pump(
                 on_chunk(chunk)
                 return
             except OSError as error:
-                warn(f"its output cannot be passed on any more, and is still recorded: {error}")
+                warn(f"the command's output can no longer be printed, only recorded: {error}")
                 sink = None
         on_chunk(chunk)
         if drain.is_complete(len(chunk)):
@@ -132,7 +132,7 @@ def pump(
 
 
 class PipeDrain:
-    """How long to go on reading after the process has ended, when others may still hold its pipe."""
+    """How long to read on after the process has exited: other processes may still hold its pipe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -140,17 +140,17 @@ class PipeDrain:
         self._bytes = 0
 
     def begin(self) -> None:
-        """The process has ended."""
+        """Start the limit: the process has exited."""
         self._began = self._clock.monotonic()
 
     def timeout_ms(self) -> int | None:
-        """How long to wait for more; None for as long as it takes."""
+        """How long to wait for more; None: without limit."""
         if self._began is None:
             return None
         return int(min(QUIET_SECONDS, max(0.0, self._left())) * 1000)
 
     def is_complete(self, count: int) -> bool:
-        """So many more bytes were read. Whether to stop, although more may come."""
+        """Count the bytes that were read. Returns whether to stop, although more may come."""
         if self._began is None:
             return False
         self._bytes += count
@@ -162,7 +162,7 @@ class PipeDrain:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything, also to a descriptor that somebody has set to non-blocking."""
+    """Write everything, also to a descriptor in non-blocking mode."""
     rest = memoryview(data)
     while rest:
         try:

@@ -1,6 +1,6 @@
-"""Runs a started process to its end: passes signals on, reads its pipes, and stops it step by step.
+"""Runs a child process to its end: forwards signals, reads its pipes, and stops it step by step.
 
-The main thread only waits: for signals, for the end of the process, and for the time when patience ends. Two
+The main thread only waits: for signals, for the exit of the process, and for the end of the grace period. Two
 threads read the pipes, one waits for the process.
 """
 
@@ -27,27 +27,27 @@ TERMINAL_SIGNALS = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})  # 
 
 
 class StopAction(Enum):
-    """What the watching side does next."""
+    """What the runner does next."""
 
     NOTHING = "nothing"
-    FORWARD = "pass on"
+    FORWARD = "forward"
     KILL = "kill"
 
 
 @dataclass(slots=True)
 class StopPolicy:
-    """Remembers which signals came. Time is told to it, in seconds that only grow."""
+    """Decides how to stop the process from the signals that came and the time, in monotonic seconds."""
 
     grace_seconds: float = GRACE_SECONDS
-    shares_group: bool = False  # the process is in our group, so what a terminal sends us it gets as well
+    shares_group: bool = False  # the process is in the same group, so it gets the terminal's signals too
     reason: int | None = None  # the first signal
-    sent: set[int] = field(default_factory=set)  # what we sent to the process
+    sent: set[int] = field(default_factory=set)  # to the process
     _deadline: float | None = None
     _interrupts: int = 0
     _killed: bool = False
 
     def on_signal(self, number: int, now: float) -> StopAction:
-        """A signal for us came. A second Ctrl-C means: at once."""
+        """Handle a signal that longwatch received. A second Ctrl-C kills the process."""
         if self._killed:
             return StopAction.NOTHING
         if self.reason is None:
@@ -62,18 +62,18 @@ class StopPolicy:
         return StopAction.FORWARD
 
     def on_time(self, now: float) -> StopAction:
-        """Time has passed."""
+        """Kill the process if the grace period is over."""
         if self._deadline is not None and now >= self._deadline:
             return self._kill()
         return StopAction.NOTHING
 
     @property
     def waits(self) -> bool:
-        """Whether a signal was passed on and there is still patience."""
+        """Whether the grace period after a signal is running."""
         return self._deadline is not None
 
     def seconds_left(self, now: float) -> float | None:
-        """How long to wait for the process before asking again; None for as long as it takes."""
+        """How long to wait for the process before calling `on_time`; None: without limit."""
         return None if self._deadline is None else max(0.0, self._deadline - now)
 
     def _kill(self) -> StopAction:
@@ -82,20 +82,20 @@ class StopPolicy:
         return StopAction.KILL
 
 
-LEFTOVERS_SECONDS = 0.1  # between looks whether a stopped process group is empty
+LEFTOVERS_SECONDS = 0.1  # between checks whether a stopped process group is empty
 
 
 @dataclass(frozen=True, slots=True)
 class OutputTarget:
-    """What happens to the output of one pipe."""
+    """Where the output of one pipe goes."""
 
     on_line: Callable[[OutputLine], None]
-    sink: int | None = None  # a descriptor to which everything is passed on
+    sink: int | None = None  # a descriptor to which the output is copied
     max_line_bytes: int = MAX_LINE_BYTES
 
 
 class _ThreadReport(Enum):
-    """What the other threads tell the main one."""
+    """What the other threads report to the main thread."""
 
     EXITED = "exited"
     STDOUT_READ = "standard output read to its end"
@@ -104,7 +104,7 @@ class _ThreadReport(Enum):
 
 
 class ChildRunner:
-    """Attends one process."""
+    """Runs one process."""
 
     def __init__(self, stop_policy: StopPolicy, *, warn: Callable[[str], None], clock: Clock) -> None:
         self.stop_policy = stop_policy
@@ -112,11 +112,11 @@ class ChildRunner:
         self._clock = clock
         self._messages: SimpleQueue[int | _ThreadReport] = SimpleQueue()  # safe to fill from a signal handler
         self._caught = 0  # signals
-        self._release_at: float | None = None  # when the process is left to itself
+        self._release_at: float | None = None  # when to stop waiting for the process
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Collect the signals that mean us, except those that whoever started us wants ignored."""
+        """Handle signals, except those that the parent process set to be ignored."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -135,20 +135,20 @@ class ChildRunner:
         self._messages.put(number)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """Stop the process as if this signal had come for us. Any thread may ask for it."""
+        """Stop the process as if longwatch had received this signal. Any thread may call it."""
         self._messages.put(number)
 
     def release_after(self, seconds: float) -> None:
-        """Wait for the process only this much longer, then leave it to itself. Any thread may ask for it."""
+        """Wait only this much longer, then leave the process running. Any thread may call it."""
         self._release_at = self._clock.monotonic() + seconds
         self._messages.put(_ThreadReport.RELEASED)
 
     def has_signals(self) -> bool:
-        """Whether a signal has come for us since the process was attended to its end."""
+        """Whether longwatch has received a signal since `run` returned."""
         return self._caught > 0
 
     def run(self, child: Child, *, stdout: OutputTarget, stderr: OutputTarget) -> None:
-        """Return when the process is gone and its output is read, or nobody wants to wait for it."""
+        """Return when the process has exited and its output is read, or when waiting was cut short."""
         readers = [
             self._read(child, child.stdout, stdout, _ThreadReport.STDOUT_READ),
             self._read(child, child.stderr, stderr, _ThreadReport.STDERR_READ),
@@ -167,7 +167,7 @@ class ChildRunner:
                 awaited.discard(message)
             elif _ThreadReport.EXITED in awaited:
                 self._act(child, self.stop_policy.on_signal(message, self._clock.monotonic()), message)
-            else:  # the process itself is gone, and whoever sent this does not want to wait for the rest
+            else:  # the process has exited; the sender of this signal does not wait for the rest
                 if self.stop_policy.waits:
                     child.kill()
                 break
@@ -183,7 +183,7 @@ class ChildRunner:
         return min(LEFTOVERS_SECONDS, left) if leftovers_only and left is not None else left
 
     def _is_released(self) -> bool:
-        """Whether the process is to be left to itself: not while it is being stopped."""
+        """Whether to leave the process running: not while it is being stopped."""
         is_due = self._release_at is not None and self._clock.monotonic() >= self._release_at
         return is_due and not self.stop_policy.waits
 
@@ -205,7 +205,7 @@ class ChildRunner:
                 try:
                     for line in splitter.feed(chunk):
                         target.on_line(line)
-                except Exception as error:  # noqa: BLE001 - the process goes on, whatever recording does
+                except Exception as error:  # noqa: BLE001 - a fault in recording must not disturb the process
                     report_fault(error)
 
             try:

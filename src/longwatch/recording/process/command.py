@@ -1,4 +1,4 @@
-"""A command line as a run shows it: under a telling name, and without the secrets in its arguments."""
+"""The command of a run: its name, its arguments without secrets, and the environment of its process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTERPRETER = re.compile(r"(?:python|pypy|ruby|perl|php)[\d.]*|node|deno|bun|ba
 
 
 def command_name(command: Sequence[str]) -> str:
-    """The program's name, or that of the script it interprets: `flow.py` says more than `python`."""
+    """The name of the program, or of the script that it interprets: `flow.py` rather than `python`."""
     program = PurePath(command[0]).name or command[0]
     arguments = iter(command[1:])
     if not _INTERPRETER.fullmatch(program):
@@ -28,7 +28,7 @@ def command_name(command: Sequence[str]) -> str:
         if not argument.startswith("-"):
             return PurePath(argument).name or program
         if argument != "-u":
-            break  # what follows may be the option's own value, or code
+            break  # the next argument may be the option's value, or code
     return program
 
 
@@ -54,7 +54,7 @@ SAMPLED = "01"
 def child_environment(
     inherited: Mapping[str, str], *, run_id: str, attempt: str, journal_url: str, trace_id: str
 ) -> dict[str, str]:
-    """Everything the process inherits, and what it needs to record into the same run."""
+    """The inherited environment, with what the process needs to record into the same run."""
     environment = {
         **inherited,
         RUN_ID_VARIABLE: run_id,
@@ -72,13 +72,13 @@ def child_environment(
         if region:
             environment["AGENTIFY_TABLE_REGION"] = region
             environment.setdefault("AWS_REGION", region)
-    # A pipe makes Python hold its output back by the block, and a live view would lag behind the work.
+    # Python buffers output to a pipe by the block, and a live view would lag behind the work.
     environment.setdefault("PYTHONUNBUFFERED", "1")
     return environment
 
 
 def absolute_journal_url(settings: Settings) -> str:
-    """The journal's address such that it means the same in another directory and without our settings."""
+    """The journal's URL, made independent of the working directory and of longwatch's settings."""
     url = settings.journal
     parts = urlsplit(url, allow_fragments=False)
     if parts.scheme == "sqlite" and not parts.netloc:
@@ -96,7 +96,7 @@ def absolute_journal_url(settings: Settings) -> str:
 
 
 def traceparent(inherited: str | None, trace_id: str) -> str:
-    """A W3C `traceparent` for the child: this trace, a span of our own, sampled as the caller decided."""
+    """A W3C `traceparent` for the child: this trace, a new span, and the caller's sampling decision."""
     flags = SAMPLED
     if inherited is not None and trace_id_of(inherited) == trace_id:
         flags = inherited.strip().split("-")[3][:2]

@@ -1,8 +1,8 @@
 """Merges the events that a process prints and those that it journals into one history without duplicates.
 
-A printed event waits a short while in the `Deduplicator`. When the first one is due, a thread reads the journal
-and records the printed events that the journal does not have. The same reads show whether the process wrote
-its own terminal event.
+A printed event waits a short while in the `Deduplicator`. When the first one is due, a thread reads the
+journal and records the printed events that the journal does not have. The same reads show whether the
+process wrote its own terminal event.
 
 Two events are the same if type, time, call, and agent or node are equal. Each printed event matches at most
 one journaled event, so that equal tokens of one millisecond are all recorded.

@@ -1,4 +1,4 @@
-"""How a process ended, and the terminal event that is written for one that did not write its own."""
+"""How a process ended, and the terminal event of one that did not write its own."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import signal
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell
 BY_SIGNAL = 128
 MAX_ERROR_CHARACTERS = 500  # of the last line of standard error in the run's one-line error
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """What the operating system says of a process that is gone."""
+    """The exit of a process as the operating system reports it."""
 
     code: int | None = None
     signal_number: int | None = None
 
     @classmethod
     def of(cls, returncode: int) -> Exit:
-        """As `subprocess` puts it: below zero for a signal."""
+        """From the return code of `subprocess`, which is negative for a signal."""
         return cls(signal_number=-returncode) if returncode < 0 else cls(code=returncode)
 
     @property
     def shell_code(self) -> int:
-        """The exit code that a shell would pass on."""
+        """The exit code that a shell would report."""
         return BY_SIGNAL + self.signal_number if self.signal_number is not None else self.code or 0
 
     @property
@@ -45,9 +45,9 @@ def terminal_event(
     execution_time_ms: float,
     stderr: Sequence[str],
 ) -> tuple[str, dict[str, object]]:
-    """The type and payload of the terminal event for a process that wrote none itself.
+    """The type and payload of the terminal event of a process that wrote none itself.
 
-    `sent` holds the signals that longwatch sent to it: a signal from elsewhere is told from a forwarded one.
+    `sent` has the signals that longwatch sent to it, so that the event can distinguish a forwarded signal.
     """
     payload: dict[str, object] = {"written_for": True, "execution_time_ms": execution_time_ms}
     if exit_.signal_number is not None:
@@ -68,18 +68,18 @@ def terminal_event(
 
 
 def describe_start_failure(command: str, error: OSError) -> tuple[int, str]:
-    """The exit code and the one line for a command that could not be started."""
+    """The exit code and the message for a command that could not be started."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return NOT_FOUND, f"{command!r} was not found. Check its spelling, or give its path."
+        return NOT_FOUND, f"Command {command!r} not found. Check its spelling, or use its path."
     if error.errno == errno.EACCES:
-        return NOT_EXECUTABLE, f"{command!r} may not be executed. `chmod +x` makes a script executable."
+        return NOT_EXECUTABLE, f"Permission denied to execute {command!r}. Run `chmod +x` on it first."
     if error.errno == errno.ENOEXEC:
-        return NOT_EXECUTABLE, f"{command!r} is no program. Name its interpreter, as in `sh {command}`."
-    return NOT_EXECUTABLE, f"{command!r} cannot be started: {error.strerror or error}."
+        return NOT_EXECUTABLE, f"Cannot execute {command!r}. Run it with its interpreter: `sh {command}`."
+    return NOT_EXECUTABLE, f"Cannot start {command!r}: {error.strerror or error}."
 
 
 def signal_name(number: int) -> str:
-    """`SIGTERM`; real-time signals have numbers only."""
+    """`SIGTERM`; a real-time signal has only a number."""
     try:
         return signal.Signals(number).name
     except ValueError:

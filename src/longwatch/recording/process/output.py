@@ -1,7 +1,7 @@
-"""Output of a process: bytes from a pipe joined to lines, and lines parsed as events.
+"""Splits the output of a process into lines, and parses lines as events.
 
-Other producers' spellings are translated here and nowhere else: `event_type` or `type`, `error` or
-`error_message`, and a tool call's `event_id`, which names the call (longwatch: `call_id`) and not the event.
+This module alone translates the spellings of other producers: `event_type` or `type`, `error` or
+`error_message`, and a tool call's `event_id`, which identifies the call (`call_id` here), not the event.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.journal.codec import from_wire
 from longwatch.model.event import Event, epoch_ms, text_of
 
-MAX_LINE_BYTES = 1_000_000  # of one line; a program that never ends its line must not fill our memory
+MAX_LINE_BYTES = 1_000_000  # of one line; a program that never ends its line must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    """One line without its end. Bytes that are no UTF-8 have become U+FFFD."""
+    """One line without its line end. Invalid UTF-8 is replaced by U+FFFD."""
 
     text: str
     left_out: int = 0  # bytes past the limit that are not in `text`
 
     @property
     def shown(self) -> str:
-        """The text, with a note if some of it is missing."""
+        """The text, with a marker if it was cut."""
         return f"{self.text}…[cut, {self.left_out} more bytes]" if self.left_out else self.text
 
 
 class LineSplitter:
-    """Cuts a stream into lines at `\\n` or `\\r\\n`, holding back what is not a whole line yet."""
+    """Splits a stream into lines at `\\n` or `\\r\\n`, and buffers a line that is not complete yet."""
 
     def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max = max_line_bytes
-        self._begun = bytearray()  # of the line that has not ended yet, up to the limit
+        self._begun = bytearray()  # of the incomplete line, up to the limit
         self._left_out = 0
-        self._last = b""  # of the bytes left out, to know a carriage return before the line's end
+        self._last = b""  # of the bytes left out, to recognise a carriage return before the line end
 
     def feed(self, chunk: bytes) -> Iterator[OutputLine]:
         """The lines that these bytes complete."""
@@ -50,7 +50,7 @@ class LineSplitter:
         self._add(rest)
 
     def flush(self) -> Iterator[OutputLine]:
-        """The last line, if the stream did not end with a line's end."""
+        """The last line, if the stream did not end with a line end."""
         if self._begun:
             yield self._finish_line(complete=False)
 
@@ -69,7 +69,7 @@ class LineSplitter:
             else:
                 line = line[:-1]
         self._begun, self._left_out, self._last = bytearray(), 0, b""
-        # A character that the limit cuts in two is left out whole, rather than shown as a broken one.
+        # A character that the limit would cut in two is left out.
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         return OutputLine(decoder.decode(line, final=not left_out), left_out)
 
@@ -79,14 +79,14 @@ _OWN_FIELDS = frozenset({"run_id", "event_id", "producer", "number"})
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A line that is meant for people."""
+    """A line that is not an event."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ParseError:
-    """A line that begins like an event and is none that can be kept."""
+    """A line that begins like an event and cannot be stored as one."""
 
     text: str
     error: str
@@ -94,14 +94,14 @@ class ParseError:
 
 @dataclass(frozen=True, slots=True)
 class OwnEvent:
-    """An event that a longwatch recorder numbered and chained: it is kept exactly as it is."""
+    """An event that a longwatch recorder numbered and chained. It is stored unchanged."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignEvent:
-    """An event of another producer, in our words. It gets its id and number when it is recorded."""
+    """A translated event of another producer. It gets its id and number when it is recorded."""
 
     run_id: str
     type: str
@@ -117,12 +117,12 @@ LineContent = Output | ParseError | OwnEvent | ForeignEvent
 
 
 def parse_line(line: OutputLine) -> LineContent:
-    """What this line of standard output says."""
+    """Parse a line of standard output."""
     trimmed = line.text.strip()
     if not trimmed.startswith("{"):
         return Output(line.shown)
     if line.left_out:
-        return ParseError(line.shown, f"the line is {line.left_out} bytes longer than longwatch reads")
+        return ParseError(line.shown, f"the line exceeds the limit by {line.left_out} bytes")
     try:
         value = json.loads(trimmed)
     except (ValueError, RecursionError) as error:
@@ -175,24 +175,24 @@ def _foreign_event(value: Mapping[str, object]) -> ForeignEvent | None:
 
 def _milliseconds(timestamp: float) -> int:
     if not math.isfinite(timestamp) or timestamp < 0:
-        raise InvalidEvent(f"timestamp {timestamp} is no time in milliseconds since 1970")
+        raise InvalidEvent(f"Invalid timestamp {timestamp}. Use milliseconds since 1970.")
     return epoch_ms(timestamp)  # the same rule as for items of a table, or one event would have two times
 
 
 def _pop_text(fields: dict[str, object], name: str) -> str | None:
-    """A text that has a place of its own in an event, taken out of the payload."""
+    """Remove a text from the payload that is a field of its own in an event."""
     if text_of(fields, name) is None:
         return None
     return str(fields.pop(name))
 
 
 def _check_storable(event: ForeignEvent) -> None:
-    """Refuse at the door, with the line still at hand, what no journal may hold."""
+    """Raise `InvalidEvent` now, while the line is available, for an event that no journal accepts."""
     Event(run_id=event.run_id, event_id="-", type=event.type, occurred_at=event.occurred_at)
 
 
 def _without_surrogates(value: object) -> object:
-    """Half of a surrogate pair is valid JSON and can be stored nowhere."""
+    """Replace lone surrogates, which are valid JSON and cannot be stored."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):

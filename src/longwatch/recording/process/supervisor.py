@@ -190,7 +190,7 @@ class Supervisor:
             self._record("output", {"stream": stream, "text": text})
 
     def _write_ending(self, exit_: Exit, started_at: int, exited_at: int) -> Status:
-        # A signal from the terminal also reaches a process that shares it, perhaps before it reaches longwatch.
+        # A signal from the terminal also reaches a process that shares it, perhaps before longwatch.
         own_reason = exit_.signal_number if self._spec.shares_group else None
         type_, payload = terminal_event(
             exit_,

@@ -12,7 +12,7 @@ from longwatch.recording.process.exit_status import Exit, describe_start_failure
 
 
 @pytest.mark.parametrize(
-    ("returncode", "code", "words"),
+    ("returncode", "code", "description"),
     [
         (0, 0, "exit code 0"),
         (3, 3, "exit code 3"),

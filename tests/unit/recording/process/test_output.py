@@ -77,7 +77,7 @@ def test_an_event_that_was_cut_is_a_parse_error_and_not_half_an_event() -> None:
     result = parse_line(OutputLine('{"event_type": "x"', left_out=9))
 
     assert result == ParseError(
-        '{"event_type": "x"…[cut, 9 more bytes]', "the line is 9 bytes longer than longwatch reads"
+        '{"event_type": "x"…[cut, 9 more bytes]', "the line exceeds the limit by 9 bytes"
     )
 
 

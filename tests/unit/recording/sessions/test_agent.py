@@ -148,7 +148,7 @@ def no_session(payload: object, context: object) -> None:
 
 
 class TestASessionThatCannotBeJournaled:
-    @pytest.mark.parametrize("opened", [no_journal, no_session])
+    @pytest.mark.parametrize("open_recorder", [no_journal, no_session])
     def test_still_runs_its_background_task(self, open_recorder: OpenRecorder) -> None:
         done: list[str] = []
 
@@ -163,7 +163,7 @@ class TestASessionThatCannotBeJournaled:
 
         assert done == ["task"]
 
-    @pytest.mark.parametrize("opened", [no_journal, no_session])
+    @pytest.mark.parametrize("open_recorder", [no_journal, no_session])
     async def test_still_runs_its_task_in_the_event_loop(self, open_recorder: OpenRecorder) -> None:
         done = asyncio.Event()
 
