@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longwatch.model.process import ProcessIdentity
 
 JOINED = "process_joined"
-MAX_RUNS = 4_096  # that are remembered; a process that starts more forgets the attempts of the oldest
+MAX_RUNS = 4_096  # in memory; beyond that the attempts of the oldest are dropped
 
 
 class _StartedRun(NamedTuple):
@@ -32,7 +32,7 @@ class _StartedRun(NamedTuple):
 
 
 class Membership:
-    """The runs of one recorder in this process."""
+    """The runs of one recorder in this process, and who started them."""
 
     def __init__(self, outbox: Path) -> None:
         self._outbox = str(outbox.absolute())
@@ -40,7 +40,7 @@ class Membership:
         self.renew()
 
     def renew(self) -> None:
-        """In a forked child: this is another process, and the lock may be held by a thread of the parent."""
+        """Reset after a fork: the process is another one, and a thread of the parent may hold the lock."""
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._process: ProcessIdentity | None = None
@@ -49,7 +49,7 @@ class Membership:
     def process(self) -> ProcessIdentity:
         """This process."""
         if self._process is None:
-            from longwatch.model.process import this_process  # loaded by the first run
+            from longwatch.model.process import this_process  # the first run loads it
 
             self._process = this_process(outbox=self._outbox)
         return self._process
@@ -57,7 +57,7 @@ class Membership:
     def start(
         self, run_id: str, attempt: str, *, outer_run_id: str | None = None, role: str | None = None
     ) -> dict[str, object]:
-        """This process starts an attempt: the fields that its `workflow_start` carries."""
+        """Register an attempt that this process starts; returns the fixed fields of its `workflow_start`."""
         with self._lock:
             self._runs.pop(run_id, None)  # the newest is last
             self._runs[run_id] = _StartedRun(attempt, self._pid, outer_run_id)
@@ -71,16 +71,16 @@ class Membership:
         return {"process": process.fields, "attempt": attempt}
 
     def join_fields(self, run_id: str) -> dict[str, object] | None:
-        """What the `process_joined` of a new producer says; None if this process started the run."""
+        """The fixed fields of `process_joined`; None if this process started the run."""
         started = self._runs.get(run_id)
         if started is not None and started.pid == self._pid:
             return None
         attempt = attempt_from_environment(run_id) if started is None else started.attempt
-        named: dict[str, object] = {"process": self.process.fields}
-        return named if attempt is None else {**named, "attempt": attempt}
+        fields: dict[str, object] = {"process": self.process.fields}
+        return fields if attempt is None else {**fields, "attempt": attempt}
 
     def enclosing_runs(self, run_id: str) -> list[str]:
-        """The run and those that it was started in, innermost first."""
+        """The run and the runs in which it was started, the innermost first."""
         found: list[str] = []
         outer: str | None = run_id
         while outer is not None and outer not in found:
@@ -137,12 +137,12 @@ def close_fork_pipe(run_id: str) -> bool:
     pipe = _pipes.pop(run_id, None)
     if pipe is None:
         return False
-    import select  # loaded by the first fork inside a run
+    import select  # the first fork inside a run loads it
 
     read_end, write_end = pipe
     os.close(write_end)
     poller = select.poll()
-    poller.register(read_end, 0)  # a hang-up is always reported
+    poller.register(read_end, 0)  # poll reports a hang-up without being asked
     has_workers = not poller.poll(0)
     os.close(read_end)
     return has_workers

@@ -1,9 +1,9 @@
-"""Where events wait that could not be shipped: a SQLite file on this machine.
+"""The outbox: a SQLite file on this machine for events that could not be delivered.
 
-Whoever ships announces the range of times in a `late_batch` event after the batch itself is stored, because
-readers of a remote journal look back only so far by themselves. Shipping twice is harmless: journals
-recognise an event by its id. Several processes may ship at once; each claims what it works on for a while.
-What a process has claimed that is gone is free at once.
+After a batch is stored, its shipper announces the range of times in a `late_batch` event, because readers of
+a remote journal re-read only a limited window. Shipping twice is harmless: journals recognise an event by its
+id. Several processes may ship at once; each claims its batch for a while. The claim of a process that has
+exited is free at once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REFUSED = "SELECT event_id, refused FROM waiting WHERE refused IS NOT NULL ORDER
 
 @dataclass(frozen=True, slots=True)
 class PendingBatch:
-    """How many events wait for one journal, and since when."""
+    """The events that wait for one journal: their number, and the time of the oldest."""
 
     url: str
     events: int
@@ -54,7 +54,7 @@ class PendingBatch:
 
 @dataclass(slots=True)
 class ShipReport:
-    """What one shipping did."""
+    """The result of shipping."""
 
     shipped: int = 0
     left: int = 0
@@ -65,7 +65,7 @@ class ShipReport:
 
 
 class Outbox:
-    """The waiting room. The file appears when the first event has to wait."""
+    """One outbox. Its file is created with the first event."""
 
     def __init__(
         self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
@@ -77,13 +77,13 @@ class Outbox:
         )
 
     def put(self, journal_url: str, events: Sequence[Event]) -> None:
-        """Keep these events, durably, until somebody ships them."""
+        """Store events durably until they are shipped."""
         rows = [(journal_url, event.event_id, event.occurred_at, to_line(event)) for event in events]
         with self._database.writing() as connection:
             connection.executemany(PUT, rows)
 
     def refuse(self, journal_url: str, event: Event, reason: str) -> None:
-        """Keep an event that its journal will never take, with the reason, for somebody to look at."""
+        """Store an event that its journal rejects for good, with the reason, for an operator."""
         self.put(journal_url, [event])
         with self._database.writing() as connection:
             connection.execute(
@@ -92,17 +92,17 @@ class Outbox:
             )
 
     def exists(self) -> bool:
-        """Whether anything ever had to wait here; a place we may not look at is as good as none."""
-        return os.path.exists(self.path)  # noqa: PTH110 - Path.exists raises without the right to look
+        """Whether the file exists; an unreadable folder counts as no file."""
+        return os.path.exists(self.path)  # noqa: PTH110 - Path.exists raises without permission
 
     def pending(self) -> list[PendingBatch]:
-        """What waits, by journal."""
+        """The events that wait, by journal."""
         if not self.exists():
             return []
         return [PendingBatch(*row) for row in self._database.fetch(PENDING)]
 
     def refused(self, limit: int = 20) -> list[tuple[str, str]]:
-        """Event ids and reasons of what journals refused."""
+        """The ids of events that journals rejected, with the reasons."""
         if not self.exists():
             return []
         return [(row[0], row[1]) for row in self._database.fetch(REFUSED, (limit,))]
@@ -114,7 +114,7 @@ class Outbox:
         clock: Clock | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ShipReport:
-        """Ship everything to every journal that answers. A journal that does not is skipped with an error."""
+        """Ship everything to every reachable journal. An unreachable journal is skipped with an error."""
         report = ShipReport()
         batches = self.pending()
         total = sum(batch.events for batch in batches)
@@ -132,18 +132,16 @@ class Outbox:
         return report
 
     def _why_left(self, left: int) -> str:
-        """Why events wait though every journal answered."""
+        """Why events are left although every journal is reachable."""
         now = self._clock.now_ms()
         [(claimed,)] = self._database.fetch(CLAIMED, (now,))
         events = "1 event is" if left == 1 else f"{left:,} events are"
         if claimed:
-            return (
-                f"{events} left: another process is delivering {claimed:,}, for at most {CLAIM_MS // 1000} s"
-            )
-        return f"{events} left: they came in while the others were delivered; ship again"
+            return f"{events} left: another process has claimed {claimed:,} for at most {CLAIM_MS // 1000} s."
+        return f"{events} left: recorded while the others were delivered. Run `longwatch ship` again."
 
     def ship_batch(self, journal: Journal, url: str, report: ShipReport) -> bool:
-        """Ship up to one batch to this journal and add to the report. False: nothing was waiting."""
+        """Ship up to one batch to this journal and add to the report. False: there was nothing to ship."""
         now = self._clock.now_ms()
         report.accepted, report.rejected = [], []
         claimed = self._claim(url, now)
@@ -172,7 +170,7 @@ class Outbox:
             return sorted(found.fetchall())
 
     def _free_abandoned(self, now_ms: int) -> bool:
-        """Free what processes have claimed that are gone; whether there were any."""
+        """Free the claims of processes that have exited; returns whether there were any."""
         claimers = [row[0] for row in self._database.fetch(CLAIMERS, (now_ms,))]
         gone = [each for each in claimers if _is_gone(each)]
         if gone:
@@ -181,7 +179,7 @@ class Outbox:
         return bool(gone)
 
     def _readable(self, claimed: Sequence[tuple[int, str]], report: ShipReport) -> list[Event]:
-        """The events in these lines. One that cannot be read is kept aside, or it would stop all others."""
+        """The events in these lines. An unreadable one is marked as refused, or it would block the others."""
         events = []
         for row_id, line in claimed:
             try:
@@ -198,7 +196,7 @@ class Outbox:
             return events
         except (InvalidEvent, EventConflict):
             accepted = []
-            for event in events:  # find out which of them it is
+            for event in events:  # find the invalid one
                 try:
                     journal.append([event])
                     accepted.append(event)
@@ -215,7 +213,7 @@ class Outbox:
             )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
 
@@ -225,9 +223,9 @@ def _is_gone(claimed_by: str) -> bool:
 
 
 def announcements(events: Sequence[Event], now_ms: int) -> list[Event]:
-    """One `late_batch` for each run: from when to when the events that just arrived had happened.
+    """One `late_batch` for each run, with the range of times of the events that were just stored.
 
-    It lives as long as the last of them.
+    It expires with the last of them.
     """
     runs: dict[str, list[Event]] = {}
     for event in events:

@@ -1,6 +1,6 @@
-"""A producer is one recorder in one process for one run: it numbers its events and chains their digests.
+"""Producers number the events of one recorder in one process for one run, and chain their digests.
 
-Used by the writer thread alone, so nothing here is locked.
+Only the writer thread uses them, so nothing here is locked.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ log = logging.getLogger("longwatch")
 
 PRODUCER_CLOSED = "producer_closed"
 GIST_CHARACTERS = 2_000
-LEAST_ROOM_BYTES = 500  # for the other fields, beside fixed ones that fill a small event
+LEAST_ROOM_BYTES = 500  # for the other fields, if the fixed ones fill a small event
 CALL_TYPES = frozenset({"tool_call", "agent_start", "agent_end", "node_start", "node_stop"})
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
-MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
+MAX_CHECKED = 1_000  # names can come from data, so the cache is bounded
 
 
 class Producer:
-    """Turns the notes of one run into events, in the order they were handed over."""
+    """Turns the drafts of one run into numbered events, in the order in which they were queued."""
 
     __slots__ = ("_checked", "_max_payload_bytes", "_number", "_previous", "_slot", "name", "run_id")
 
@@ -48,7 +48,7 @@ class Producer:
         self._checked: set[tuple[str, str | None, str | None]] = set()
 
     def event(self, draft: EventDraft, *, ttl_seconds: int | None) -> Event:
-        """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
+        """The next event of this producer. `InvalidEvent` leaves the numbers as they are."""
         payload, text = clean_payload(draft.payload, self._max_payload_bytes, draft.weight, draft.fixed)
         number = self._number + 1
         at, last_slot = draft.occurred_at, self._slot
@@ -69,7 +69,7 @@ class Producer:
             draft.occurred_at // 1000 + ttl_seconds if ttl_seconds else None,
             text,
         )
-        # Types and names repeat: what was checked once need not be checked for every event.
+        # Types and names repeat, so each combination is checked once.
         names = (draft.type, draft.agent_name, draft.trace_id)
         if (
             names in self._checked
@@ -87,13 +87,13 @@ class Producer:
         return event
 
     def closing_event(self, occurred_at: int, *, ttl_seconds: int | None) -> Event:
-        """The last event: it states how many there are, itself included."""
+        """The last event, which states the number of events including itself."""
         draft = EventDraft(self.run_id, PRODUCER_CLOSED, occurred_at, {"count": self._number + 1})
         return self.event(draft, ttl_seconds=ttl_seconds)
 
 
 class Producers:
-    """The producers of one recorder, by run. Those of runs that nobody closes do not gather without end."""
+    """The producers of one recorder, by run. Their number is bounded, for runs that are never closed."""
 
     def __init__(
         self,
@@ -103,23 +103,23 @@ class Producers:
     ) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._join_fields = (
-            join_fields  # what a new producer of a run says of its process; None: the run knows it
+            join_fields  # the fields of its `process_joined`; None if the process started the run
         )
         self._open: dict[str, Producer] = {}
         self._retired: list[Producer] = []
 
     @property
     def are_open(self) -> bool:
-        """Whether any has yet to state its count."""
+        """Whether any producer is open."""
         return bool(self._open)
 
     def name_of(self, run_id: str) -> str | None:
-        """The name of this run's producer, if it has begun."""
+        """The name of the run's producer; None if it has no events yet."""
         producer = self._open.get(run_id)
         return producer.name if producer is not None else None
 
     def add(self, draft: EventDraft, events: list[Event], *, ttl_seconds: int | None) -> None:
-        """Append the next event of the note's run; that of a new producer follows its `process_joined`."""
+        """Append the next event of the draft's run. A new producer starts with `process_joined`."""
         producer = self._open.get(draft.run_id)
         if producer is not None:
             events.append(producer.event(draft, ttl_seconds=ttl_seconds))
@@ -132,7 +132,7 @@ class Producers:
         self._open[draft.run_id] = producer
 
     def _join_draft(self, draft: EventDraft) -> list[EventDraft]:
-        """The event that names this process, at the time of the first one that it records."""
+        """The draft that names this process, with the time of its first event."""
         fields = self._join_fields(draft.run_id)
         return (
             []
@@ -143,37 +143,37 @@ class Producers:
         )
 
     def close_run(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
-        """The last event of the run's producer, if it has one."""
+        """Close the run's producer; returns its closing event, if it has a producer."""
         producer = self._open.pop(run_id, None)
         return [] if producer is None else [producer.closing_event(occurred_at, ttl_seconds=ttl_seconds)]
 
     def close_retired(self, now_ms: Callable[[], int], *, ttl_seconds: int | None) -> list[Event]:
-        """The last events of producers that had to make room for others."""
+        """Close the producers that were evicted; returns their closing events."""
         if not self._retired:
             return []
         close_retired, self._retired = self._retired, []
         return [each.closing_event(now_ms(), ttl_seconds=ttl_seconds) for each in close_retired]
 
     def close_all(self, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
-        """The last event of every producer."""
+        """Close every producer; returns their closing events."""
         producers, self._open = self._open, {}
         return [each.closing_event(occurred_at, ttl_seconds=ttl_seconds) for each in producers.values()]
 
 
 def next_slot(occurred_at: int, last_slot: int) -> int:
-    """The millisecond in an event's id: its own, or the one after the producer's last event.
+    """The millisecond in an event's id: its own time, or the millisecond after the producer's last event.
 
-    Events of one producer thus never compete for a DynamoDB key, and are put in parallel. A clock that was
-    set back, or an event that is recorded long after it happened, starts again at its own time.
+    So events of one producer never compete for a DynamoDB key, and can be put in parallel. If the clock was
+    set back, or an event is recorded long after it happened, the slot starts again at the event's own time.
     """
     slot = max(occurred_at, last_slot + 1)
     return slot if slot - occurred_at <= MAX_SLOT_DRIFT_MS else occurred_at
 
 
 def unredacted_fields(type: str) -> Container[str]:
-    """The fields of such an event that decide what a run or a call is and how it ended.
+    """The fields of this type of event that decide what a run or a call is and how it ended.
 
-    They are stored whatever `redact_keys` names. Elsewhere the same names are the program's own.
+    `redact_keys` does not apply to them. In other events the same names belong to the program.
     """
     if type in STARTS or type in FACT_TYPES:
         return DECIDING_FIELDS
@@ -183,9 +183,9 @@ def unredacted_fields(type: str) -> Container[str]:
 def clean_payload(
     payload: dict[str, object], max_bytes: int, weight: int = 0, fixed: Mapping[str, object] | None = None
 ) -> tuple[dict[str, object], str]:
-    """A captured payload without secrets, cut to fit, and its text. `weight` is what its capture returned.
+    """Redact and truncate a captured payload; returns it with its text. `weight` comes from its capture.
 
-    The `fixed` fields are added as they are; the rest is cut to the room that they leave.
+    The `fixed` fields are added unchanged; the other fields are truncated to the room that is left.
     """
     if fixed:
         fixed_fields, text = _encoded_fields(fixed)
@@ -197,8 +197,8 @@ def clean_payload(
         return whole, encode_payload(whole)
     try:
         text = encode_payload(payload)
-    except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
-        payload, text = storable(payload)
+    except InvalidEvent:  # a short text that capture did not check has a lone surrogate
+        payload, text = make_storable(payload)
     if may_hold_secret(text, len(payload)):
         clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
         if clean != payload:
@@ -208,36 +208,36 @@ def clean_payload(
 
 
 def _encoded_fields(fields: Mapping[str, object]) -> tuple[dict[str, object], str]:
-    """The fields and their text; a host name or path that is not UTF-8 is written out with escapes."""
+    """The fields and their text; a host name or path that is not UTF-8 is escaped."""
     try:
         return dict(fields), encode_payload(fields)
     except InvalidEvent:
-        return storable(fields)
+        return make_storable(fields)
 
 
-def encoded(event: Event) -> Event:
-    """The event with its payload as text, so that no store can stumble over it."""
+def encode_event(event: Event) -> Event:
+    """The event with its payload as text, which every store accepts."""
     if event.encoded is not None:
         return event
     try:
         return replace(event, encoded=encode_payload(event.payload))
     except InvalidEvent:
-        payload, text = storable(event.payload)
+        payload, text = make_storable(event.payload)
         return replace(event, payload=payload, encoded=text)
 
 
-def storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
-    """A payload that no journal can hold, made of what they can; at worst the beginning of its text."""
+def make_storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
+    """Convert a payload to values that journals can store; at worst, to the beginning of its text."""
     try:
         fixed_fields = {encodable(str(key)): item for key, item in payload.items()}
         fitted = Capture(FULL, SecretNames()).fields(fixed_fields)
         return fitted, encode_payload(fitted)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the event itself must not be lost
-        log.warning("longwatch: a payload cannot be stored and is kept as text: %s", error_text(error))
+    except Exception as error:  # noqa: BLE001 - the event itself must not be lost
+        log.warning("longwatch: cannot store a payload, so its text is stored: %s", error_text(error))
         gist: dict[str, object] = {"unstorable": encodable(redact_text(repr(payload))[:GIST_CHARACTERS])}
         return gist, encode_payload(gist)
 
 
 def _names_process(draft: EventDraft) -> bool:
-    """Whether the event tells by itself whose it is. A start without a process has an owner elsewhere."""
+    """Whether the event names its process. A start without one belongs to a process elsewhere."""
     return draft.type in ATTEMPT_STARTS or draft.type == JOINED

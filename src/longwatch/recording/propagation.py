@@ -1,8 +1,8 @@
-"""Threads and thread pools that are started inside a run belong to it.
+"""Propagates the current run to threads and thread pools that are started inside it.
 
-asyncio tasks and `asyncio.to_thread` carry contextvars by themselves; `threading.Thread` and
-`ThreadPoolExecutor` do not, so both are wrapped once, when the first run begins. Outside a run the wrappers
-change nothing. Worker threads of a pool carry no context of their own: each task brings its submitter's.
+asyncio tasks and `asyncio.to_thread` inherit context variables; `threading.Thread` and `ThreadPoolExecutor`
+do not, so both are wrapped when the first run begins. Outside a run the wrappers change nothing. The workers
+of a pool have no context of their own: each task runs in the context of its submitter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _plain_submit = ThreadPoolExecutor.submit
 
 
 def install() -> None:
-    """Carry the run into threads from now on. Safe to call again and again."""
+    """Install the wrappers. Safe to call repeatedly."""
     if threading.Thread.start is _plain_start:
         threading.Thread.start = _start  # type: ignore[method-assign]
     if ThreadPoolExecutor.submit is _plain_submit:
@@ -31,20 +31,22 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Put the standard library's own methods back."""
+    """Restore the methods of the standard library."""
     threading.Thread.start = _plain_start  # type: ignore[method-assign]
     ThreadPoolExecutor.submit = _plain_submit  # type: ignore[method-assign]
 
 
 @functools.wraps(_plain_start)
 def _start(self: threading.Thread) -> None:
-    if SCOPE.get() is not None and not _works_for_others(self):
+    if SCOPE.get() is not None and not _is_shared_worker(self):
         self.run = functools.partial(copy_context().run, self.run)  # type: ignore[method-assign]
     _plain_start(self)
 
 
-def _works_for_others(thread: threading.Thread) -> bool:
-    module = getattr(getattr(thread, "_target", None), "__module__", None)  # None for a method of a builtin
+def _is_shared_worker(thread: threading.Thread) -> bool:
+    module = getattr(
+        getattr(thread, "_target", None), "__module__", None
+    )  # a bound method of a builtin has none
     return thread.name == WRITER_NAME or (isinstance(module, str) and module.startswith("concurrent.futures"))
 
 

@@ -16,8 +16,8 @@ _BASE64URL = "[A-Za-z0-9_-]"
 _BASE64 = "[A-Za-z0-9+/]"
 _GITLAB = ("pat", "dt", "rt", "cbt", "ptt", "ft", "imt", "agent", "soat", "ffct", "oas")
 
-# Each of these holds an unbroken run of 20 letters, digits, hyphens and underscores, which `may_hold_secret`
-# searches for first. Of hexadecimal digits it counts only after a full stop.
+# Each of these has an unbroken run of 20 letters, digits, hyphens and underscores, which `may_hold_secret`
+# searches for first. A run of hexadecimal digits counts only after a full stop.
 RUN_CHARACTERS = 20
 PREFIXED: tuple[tuple[str, str], ...] = (
     ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),  # AWS
@@ -102,8 +102,8 @@ PREFIXED: tuple[tuple[str, str], ...] = (
     ("/webhooks/", rf"(?<=/webhooks/)\d{{15,}}/{_BASE64URL}{{40,}}"),  # Discord
     ("webhook.office.com/", r"(?<=webhook\.office\.com/)[\w@/.-]{40,}"),
 )
-# For the hints above that most texts hold: what else a text with such a token holds, also if it is encoded as
-# JSON, where the letter of `\\n` may stand before the token. Each begins with its hint, which makes it fast.
+# For the hints above that most texts contain: what a text with such a token also contains, even encoded as
+# JSON, where the letter of `\\n` may precede the token. Each begins with its hint, which makes it fast.
 AFTER_FREQUENT_HINTS = {
     ":": rf":{_BASE64URL}{{{RUN_CHARACTERS}}}",
     ".": rf"\.{_BASE64URL}{{6}}\.{_BASE64URL}{{{RUN_CHARACTERS}}}",
@@ -118,7 +118,7 @@ PLAIN: tuple[tuple[str, str], ...] = (
         r"(?<![\w.~-])[A-Za-z0-9_.~-]{3}\dQ~[A-Za-z0-9_.~-]{31,34}(?![\w~])",
     ),  # client secrets of Entra ID
     ("://", r"(?<=://)[^\s/:@\"'\\]*:[^\s/\"'\\]+(?=@)"),  # also without a name, as Redis has it
-    ("://", r"(?<=://)[A-Za-z0-9_-]{20,}(?=@)"),  # a token in the place of the name
+    ("://", r"(?<=://)[A-Za-z0-9_-]{20,}(?=@)"),  # a token instead of the name
     # A password with a slash. The bounds keep a long text without any `@` from taking quadratic time.
     (
         "://",
@@ -144,10 +144,10 @@ _AFTER_FREQUENT_HINTS = tuple(map(re.compile, AFTER_FREQUENT_HINTS.values()))
 
 
 def may_hold_secret(text: str, fields: int = 0) -> bool:
-    """A quick check of an encoded payload with this many fields. False is certain; True requires `redact`.
+    """Check an encoded payload with this many fields quickly. False is certain; True requires `redact`.
 
-    It runs for every event. A single character is found seven times faster than a word, and most payloads
-    lack most of these characters; a loop over all hints would cost more than writing the event does.
+    It runs for every event. Finding a single character is seven times faster than finding a word, and most
+    payloads lack most of these characters; a loop over all hints would cost more than writing the event.
     """
     return (
         ("J" in text and "eyJ" in text)
@@ -182,9 +182,9 @@ def _may_hold_scheme(lower: str) -> bool:
 
 
 def _may_assign(text: str, fields: int) -> bool:
-    """Whether encoded text assigns anything inside its strings: there, colons that follow no quote.
+    """Whether an encoded payload assigns anything inside its strings, where a colon follows no quote.
 
-    Each field has one colon. A payload with no more than those is flat and needs no second count.
+    Each field has one colon. A payload with no further colons is flat and needs no second count.
     """
     colons = text.count(":")
     return (
@@ -203,10 +203,10 @@ def _names_secret(lower: str) -> bool:
 
 
 def _has_token_run(text: str) -> bool:
-    """Whether 20 letters, digits, hyphens and underscores stand in a row, as in every prefixed token.
+    """Whether the text has a run of 20 letters, digits, hyphens and underscores, as prefixed tokens have.
 
-    UUIDs, hexadecimal digests and lower-case names are no tokens, and are the most frequent long runs. Only
-    after a full stop can a digest be the second half of one.
+    UUIDs, hexadecimal digests and lower-case names are not tokens, and are the most frequent long runs. Only
+    after a full stop can a digest be the second half of a token.
     """
     if _SAMPLED_RUN not in text[::_SAMPLED].encode("latin-1", "replace").translate(_CLASSES):
         return False
@@ -227,7 +227,7 @@ def _is_lower_case_name(run: str) -> bool:
 
 
 def redact_text(text: str, names: SecretNames = _STANDARD_NAMES) -> str:
-    """The text with every known token shape, and every value that it assigns to a secret name, blanked."""
+    """Blank every token and every value that the text assigns to a secret name."""
     shapes = (*PLAIN, *PREFIXED) if _has_token_run(text) else PLAIN
     for hint, pattern in shapes:
         if hint in text:
@@ -248,7 +248,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 def redact(value: object) -> object:
-    """The value with secrets blanked in every text inside it, keys of maps included."""
+    """Blank the secrets in every text inside the value, including keys of maps."""
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, Mapping):
@@ -261,7 +261,7 @@ def redact(value: object) -> object:
 
 
 def _redact_list(values: Sequence[object]) -> list[object]:
-    """A list may be a command line: what follows `--password` is the password."""
+    """Redact a list, which may be a command line: the password follows `--password`."""
     redacted: list[object] = []
     follows_secret = False
     for value in values:

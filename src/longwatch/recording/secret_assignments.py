@@ -38,7 +38,7 @@ _STATED = re.compile(
 )
 _STATED_CHARACTERS = 6
 _WITH_DIGIT = re.compile(r"(?=.*[A-Za-z])(?=.*\d)")
-# Words with digits that are said of passwords: algorithms, encodings, versions and lengths.
+# Words with digits that describe passwords: algorithms, encodings, versions and lengths.
 _TECHNICAL = re.compile(
     r"(?i)(?:\d+-?[a-z]+|(?:base|sha|md|utf|iso|hs|rs|es|ps|aes|des|rsa|ed|oauth|pbkdf|argon|blake|hmac|crc|ntlm"
     r"|tls|http|uuid|v|version|step|line|row|page|test|user|client|server|slot|case)[-_]?v?\d[\w.-]*)"
@@ -61,7 +61,7 @@ _QUERY_NAMES = frozenset(
     {"sig", "signature", "xamzsignature", "xgoogsignature", "xossignature", "key", "code", "hmac"}
 )
 _QUERY_CHARACTERS = 10
-# Not a secret, though it stands where one could: a word about it, a reference to it, or a placeholder.
+# Not a secret although it has the position of one: a word about it, a reference to it, or a placeholder.
 _HARMLESS = re.compile(
     r"(?i)(?:none|null|nil|true|false|yes|no|on|off|undefined|empty|required|optional|missing|invalid|incorrect|wrong"
     r"|expired|unset|set|changed|updated|hidden|masked|ok|valid|unknown|revoked|rotated|accepted|rejected|failed|denied"
@@ -83,9 +83,9 @@ _PROSE_WORD = re.compile(r"[A-Za-z][a-z'’]*[.,:!?]?")
 
 
 def redact_assignments(text: str, names: SecretNames) -> str:
-    """The text with the values of secret names blanked.
+    """Blank the values of secret names in a text.
 
-    Each expression runs only where a part of every match occurs: prose about passwords has none of them.
+    Each expression runs only where a literal part of every match occurs, which prose rarely has.
     """
     lower = text.lower()
     if "authorization" in lower or "cookie" in lower:
@@ -106,7 +106,7 @@ def redact_assignments(text: str, names: SecretNames) -> str:
 
 
 def redact_schemes(text: str) -> str:
-    """The text without what follows `Bearer`, `Basic`, `Token`, `password is`, and netrc passwords."""
+    """Blank what follows `Bearer`, `Basic`, `Token` and `password is`, and netrc passwords."""
     lower = text.lower()
     if " is" in lower or " was" in lower:
         text = _STATED.sub(_without_stated, text)
@@ -176,10 +176,10 @@ def _is_harmless(value: str) -> bool:
 
 
 def _is_prose(match: re.Match[str], value: str) -> bool:
-    """Whether `password: click the link` goes on like a sentence. YAML ends the line after the value."""
+    """Whether `password: click the link` continues as a sentence. YAML ends the line after the value."""
     rest = match.string[match.end() : match.end() + 40].lstrip(" \t")
-    goes_on = bool(rest) and rest[0] not in "\r\n,;}])#\"'\\&"
-    return goes_on and _PROSE_WORD.fullmatch(value) is not None
+    continues = bool(rest) and rest[0] not in "\r\n,;}])#\"'\\&"
+    return continues and _PROSE_WORD.fullmatch(value) is not None
 
 
 def _without_content(match: re.Match[str], names: SecretNames) -> str:

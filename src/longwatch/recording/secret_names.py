@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 REDACTED = "[redacted]"
-MAX_CACHED_NAMES = 10_000  # names can come from data; do not keep them without end
+MAX_CACHED_NAMES = 10_000  # names can come from data, so the cache is bounded
 NAME_CHARACTERS = 200  # of a name, from its end
 OPAQUE_CHARACTERS = 20  # of an unbroken run of letters and digits; the longest run in a UUID has 12
 
@@ -112,7 +112,7 @@ class SecretNames:
             return isinstance(name, str) and self._decide(name)
 
     def hides(self, name: object, value: object) -> bool:
-        """Whether the value under this name is a secret. No flag is one, nor is the absence of a value."""
+        """Whether the value under this name is a secret. Booleans and None never are."""
         if name not in self or value is None or value is True or value is False:
             return False
         folded = _fold_name(str(name))
@@ -150,7 +150,7 @@ def _ends_secret(words: list[str]) -> bool:
 
 
 def _can_be_secret(folded: str, value: object) -> bool:
-    """Names with a second, harmless meaning count only with a value that can be a secret."""
+    """Whether the value can be a secret, for names that also have a harmless meaning."""
     if folded.endswith(("sessionid", "sessionids", "sid", "sessid")):
         return _is_opaque(value)
     if folded.endswith(("pass", "pins")):
@@ -161,7 +161,7 @@ def _can_be_secret(folded: str, value: object) -> bool:
 
 
 def _is_opaque(value: object) -> bool:
-    """Whether a session id is as random as those in cookies. Readable ids and UUIDs are kept."""
+    """Whether a session id is as random as those in cookies. Readable ids and UUIDs are not redacted."""
     if isinstance(value, Mapping):
         return False
     if isinstance(value, list | tuple | set | frozenset):

@@ -26,7 +26,7 @@ from longwatch.model.event import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
 from longwatch.recording.membership import Membership
-from longwatch.recording.producers import Producers, encoded
+from longwatch.recording.producers import Producers, encode_event
 from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, drain_queue, weight_of
 from longwatch.recording.scope import EventDraft
 from longwatch.settings import Settings, lifetime_seconds
@@ -231,7 +231,7 @@ class Writer:
                 self.producers.add(item, self._numbered, ttl_seconds=ttl)
             elif isinstance(item, Event):
                 self._backpressure.leave(weight_of(item))
-                self._numbered.append(encoded(item))
+                self._numbered.append(encode_event(item))
             elif isinstance(item, CloseRun):
                 self._numbered += self.producers.close_run(item.run_id, item.occurred_at, ttl_seconds=ttl)
             else:

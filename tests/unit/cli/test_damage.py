@@ -187,7 +187,7 @@ def test_ship_says_why_events_are_left_behind_and_exits_with_3(tmp_path: Path) -
 
     assert done.return_value == 3
     assert done.stdout == "0 shipped, 16 still waiting.\n"
-    assert "16 events are left: another process is delivering 16" in done.stderr
+    assert "16 events are left: another process has claimed 16" in done.stderr
 
 
 def test_doctor_reports_what_waits_in_the_outbox(tmp_path: Path) -> None:

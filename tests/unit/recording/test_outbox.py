@@ -154,7 +154,7 @@ def test_events_claimed_by_a_living_process_are_left_to_it(outbox: Outbox) -> No
     outbox.ship(lambda url: Shipping())
 
     assert [(report.shipped, report.left) for report in reports] == [(0, 1)]
-    assert "another process is delivering 1" in reports[0].errors[0]
+    assert "another process has claimed 1" in reports[0].errors[0]
 
 
 def test_a_late_batch_tells_each_run_its_range_and_lives_as_long_as_its_events() -> None:

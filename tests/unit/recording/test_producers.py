@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from longwatch.errors import InvalidEvent
 from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
-from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encoded
+from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encode_event
 from longwatch.recording.scope import EventDraft
 
 RUN = "wf-1"
@@ -176,5 +176,5 @@ def test_a_refused_first_event_begins_no_producer(bad: EventDraft) -> None:
 def test_a_foreign_event_that_cannot_be_stored_gets_a_stand_in() -> None:
     event = Event(run_id=RUN, event_id="e", type="step", occurred_at=1, payload={"n": float("nan"), "a": 1})
 
-    assert encoded(event).payload == {"n": "nan", "a": 1}
-    assert encoded(encoded(event)) == encoded(event)
+    assert encode_event(event).payload == {"n": "nan", "a": 1}
+    assert encode_event(encode_event(event)) == encode_event(event)

@@ -92,7 +92,7 @@ def test_the_terminal_event_says_what_is_known(
 @pytest.mark.parametrize(
     ("number", "code", "hint"),
     [
-        (errno.ENOENT, 127, "was not found"),
+        (errno.ENOENT, 127, "not found"),
         (errno.EACCES, 126, "chmod"),
         (errno.ENOEXEC, 126, "interpreter"),
         (errno.E2BIG, 126, "Argument list too long"),
