@@ -175,7 +175,7 @@ def session_records() -> str:
         clock.advance(1.5)
         error = "RuntimeError: out of luck" if is_failure_status(status) else None
         event = replace(recorder.record(status, error=error), event_id=f"{clock.now_ms():012x}…")
-        item = layout.placed(layout.item(event), event, event.occurred_at)
+        item = layout.with_key(layout.encode_event(event), event, event.occurred_at)
         if str(status).startswith("SESSION_"):  # written by the state machine, which knows nothing of these
             item = {name: value for name, value in item.items() if name not in ("Longwatch", "EventId")}
             item["Payload"] = {"M": {"execution": {"S": _EXECUTION}}}

@@ -189,7 +189,7 @@ def samples() -> Iterator[tuple[str, str]]:
     """The title of each sample, and the sample as text."""
     yield "event as a line of JSON", to_line(EVENT)
     for layout in (WorkflowLayout(), SessionLayout()):
-        item = layout.placed(layout.item(EVENT), EVENT, EVENT.occurred_at + 1)
+        item = layout.with_key(layout.encode_event(EVENT), EVENT, EVENT.occurred_at + 1)
         yield f"event as an item, layout {layout.name}", _lines(item)
     yield "execution", _lines(to_record(EXECUTION))
     yield "documents: project", _lines(project_item(STORED_PROJECT))

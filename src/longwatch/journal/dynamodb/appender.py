@@ -1,10 +1,10 @@
-"""Puts events into a table with nothing but conditional puts, several at a time, each event once.
+"""Stores each event once with conditional puts, several in parallel.
 
-Where an event goes is the rule of `places`. A put is always safe to repeat, so one that timed out is simply
-made again. The threads are daemons of this module's own: a `ThreadPoolExecutor` takes no more work once the
-main thread has ended, which is when a recorder has the most to store. `close` waits for the batches that use
-the threads; a batch that begins meanwhile, or while the interpreter finalizes and its threads stand still, is
-put by its caller.
+`key_placement` defines the keys of an event. A put is always safe to repeat, so a put that timed out is
+retried. The appender uses its own daemon threads: a `ThreadPoolExecutor` accepts no work once the main thread
+has ended, which is when a recorder has the most to store. `close` waits for the batches that use the threads.
+A batch that starts in the meantime, or while the interpreter finalizes and its threads are stopped, runs in
+the thread of its caller.
 """
 
 from __future__ import annotations
@@ -19,34 +19,32 @@ from queue import SimpleQueue
 
 from longwatch.errors import InvalidEvent
 from longwatch.journal.codec import same_content
-from longwatch.journal.dynamodb.key_placement import MAX_PROBES, TakenPlaces, places_of
+from longwatch.journal.dynamodb.key_placement import MAX_PROBES, OccupiedKeys, keys_of
 from longwatch.journal.dynamodb.layout import Layout
 from longwatch.journal.dynamodb.table import Table
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, AttributeMap, size_of
 
 PUTS_IN_FLIGHT = 8
-SIZE_ALLOWANCE = (
-    512  # bytes for the sort key, which comes with the place, and for counting a little otherwise
-)
+SIZE_ALLOWANCE = 512  # bytes for the sort key, which is added later, and for differences in counting
 
-Spot = tuple[str, int]
-"""A run and a place in it."""
+KeySlot = tuple[str, int]
+"""A run and a key in epoch ms."""
 
 
 class TableAppender:
-    """Stores batches of events. Threads may share it."""
+    """Stores batches of events. Thread-safe."""
 
     def __init__(self, table: Table, layout: Layout, *, in_flight: int = PUTS_IN_FLIGHT) -> None:
         self._table = table
         self._layout = layout
         self._in_flight = in_flight
-        self._start()
+        self._reset()
 
-    def _start(self) -> None:
-        """Begin without knowledge or threads; a forked process does it again, for it has none of ours."""
+    def _reset(self) -> None:
+        """Start with an empty cache and without threads; a forked process does so again."""
         self._process = os.getpid()
-        self._taken = TakenPlaces()
+        self._occupied = OccupiedKeys()
         self._threads: list[threading.Thread] = []
         self._work: SimpleQueue[tuple[_AppendBatch, _Search] | None] = SimpleQueue()
         self._changed = threading.Condition()
@@ -54,13 +52,12 @@ class TableAppender:
         self._is_closing = False
 
     def append(self, events: Sequence[Event]) -> list[str]:
-        """Store each event once; return the ids that already name other content.
+        """Store each event once; return the IDs that are in use by events with other content.
 
-        If the store does not answer, no further put is begun, those on their way are waited for, and the
-        error is raised.
+        If the table is unavailable, starts no further put, waits for those in flight and raises the error.
         """
         if self._process != os.getpid():
-            self._start()
+            self._reset()
         searches = [self._search(event) for event in events]
         batch = _AppendBatch()
         for search in searches:
@@ -93,7 +90,7 @@ class TableAppender:
             thread.join()
 
     def _search(self, event: Event) -> _Search:
-        item = self._layout.item(event)
+        item = self._layout.encode_event(event)
         size = size_of(item) + SIZE_ALLOWANCE
         if size > MAX_ITEM_BYTES:
             raise InvalidEvent(
@@ -103,21 +100,21 @@ class TableAppender:
         return _Search(event, item)
 
     def _plan(self, batch: _AppendBatch, search: _Search) -> None:
-        """Choose the first place that may be free or the event's own, leaving those that others are to have.
+        """Choose the first key that may be free or hold the event itself.
 
-        A place meant for another event of the batch is only passed by once that one has got it; until then
-        the search waits.
+        A key that is planned for another event of the batch is skipped only once that event has it; until
+        then the search waits.
         """
         event = search.event
-        blocked: Spot | None = None
-        for place in places_of(event):
-            if self._taken.taken_by_another(event.run_id, place, event.event_id):
+        blocked: KeySlot | None = None
+        for key_ms in keys_of(event):
+            if self._occupied.is_taken_by_another(event.run_id, key_ms, event.event_id):
                 continue
-            spot = (event.run_id, place)
-            if batch.planned.get(spot, search) is search:
-                self._reserve(batch, search, place)
+            slot = (event.run_id, key_ms)
+            if batch.planned.get(slot, search) is search:
+                self._reserve(batch, search, key_ms)
                 break
-            blocked = spot  # the last of them, which is mostly the last to be taken
+            blocked = slot  # the last of them, which is usually the last to be taken
         else:
             batch.error = batch.error or InvalidEvent(
                 f"event {event.event_id} found no free key in run {event.run_id!r} after {MAX_PROBES} "
@@ -129,17 +126,17 @@ class TableAppender:
         else:
             batch.waiting.setdefault(blocked, []).append(search)
 
-    def _reserve(self, batch: _AppendBatch, search: _Search, place: int) -> None:
-        before = search.spot
-        search.place = place
-        batch.planned[search.spot] = search
-        if before != search.spot and batch.planned.get(before) is search:
+    def _reserve(self, batch: _AppendBatch, search: _Search, key_ms: int) -> None:
+        before = search.slot
+        search.key_ms = key_ms
+        batch.planned[search.slot] = search
+        if before != search.slot and batch.planned.get(before) is search:
             self._release(batch, before)
 
-    def _release(self, batch: _AppendBatch, spot: Spot) -> None:
-        """Nobody is to have this place any more: it is taken, or it is free. Those that waited look again."""
-        batch.planned.pop(spot, None)
-        for search in batch.waiting.pop(spot, []):
+    def _release(self, batch: _AppendBatch, slot: KeySlot) -> None:
+        """The key is no longer planned, whether taken or free: plan the searches again that waited for it."""
+        batch.planned.pop(slot, None)
+        for search in batch.waiting.pop(slot, []):
             self._plan(batch, search)
 
     def _run_here(self, batch: _AppendBatch) -> None:
@@ -150,7 +147,7 @@ class TableAppender:
         in_flight = 0
         while True:
             while batch.error is None and in_flight < self._in_flight:
-                search = self._next(batch, others_fly=in_flight > 0)
+                search = self._next(batch, is_busy=in_flight > 0)
                 if search is None:
                     break
                 self._work.put((batch, search))
@@ -167,8 +164,8 @@ class TableAppender:
             self._settle(batch, outcome.search, outcome.found)
 
     def _enter_threads(self) -> bool:
-        """Begin a batch in the threads. False: there are none to be had, so the caller has to put it."""
-        # Checked without the lock: a thread that the finalization stopped may hold it.
+        """Start a batch in the threads; False if there are none, so that the caller runs it."""
+        # Checked without the lock: a thread that finalization stopped may hold it.
         if sys.is_finalizing():
             return False
         with self._changed:
@@ -201,67 +198,68 @@ class TableAppender:
         except Exception as error:  # noqa: BLE001 - raised by `append`, in the thread that called it
             return _AppendOutcome(search, error)
 
-    def _next(self, batch: _AppendBatch, *, others_fly: bool = False) -> _Search | None:
-        """The next search to put, if one can be now."""
+    def _next(self, batch: _AppendBatch, *, is_busy: bool = False) -> _Search | None:
+        """The next search to put, if any is ready."""
         if batch.ready:
             return batch.ready.popleft()
-        if others_fly or not batch.waiting:
+        if is_busy or not batch.waiting:
             return None
-        # All wait for each other, as jumps that cross can make them. Then one of them tries the first place
-        # that is not known to be taken, whoever was to have it; that is always within the rule.
-        spot, searches = next(iter(batch.waiting.items()))
+        # All wait for each other, which crossing jumps can cause. Then one of them tries the first key that
+        # is not in the cache of occupied keys, even if it is planned for another; the rule always permits
+        # that.
+        slot, searches = next(iter(batch.waiting.items()))
         search = searches.pop()
         if not searches:
-            del batch.waiting[spot]
-        if batch.planned.get(search.spot) is search:
-            del batch.planned[search.spot]
+            del batch.waiting[slot]
+        if batch.planned.get(search.slot) is search:
+            del batch.planned[search.slot]
         event = search.event
-        search.place = next(
-            place
-            for place in places_of(event)
-            if not self._taken.taken_by_another(event.run_id, place, event.event_id)
+        search.key_ms = next(
+            key_ms
+            for key_ms in keys_of(event)
+            if not self._occupied.is_taken_by_another(event.run_id, key_ms, event.event_id)
         )
         return search
 
     def _put(self, search: _Search) -> AttributeMap | None:
         return self._table.put(
-            self._layout.placed(search.item, search.event, search.place), self._layout.free
+            self._layout.with_key(search.item, search.event, search.key_ms), self._layout.key_is_free
         )
 
     def _settle(self, batch: _AppendBatch, search: _Search, found: AttributeMap | None) -> None:
-        """One put was answered: the event is stored, was stored before, or has to look further."""
-        event, spot = search.event, search.spot
-        holder = event if found is None else self._layout.stored(found, event.run_id).event
-        self._taken.add(event.run_id, search.place, holder.event_id)
+        """Handle the response to a put: the event is stored, was stored before, or tries its next key."""
+        event, slot = search.event, search.slot
+        holder = event if found is None else self._layout.read_event(found, event.run_id).event
+        self._occupied.add(event.run_id, search.key_ms, holder.event_id)
         if holder.event_id != event.event_id:
             self._plan(batch, search)
         elif holder is not event and not same_content(holder, self._as_stored(search)):
             batch.conflicts.append(event.event_id)
-        if batch.planned.get(spot) is search:
-            self._release(batch, spot)
+        if batch.planned.get(slot) is search:
+            self._release(batch, slot)
 
     def _as_stored(self, search: _Search) -> Event:
-        """The event as it would be read back: a Decimal that is a float's very number comes back as one."""
-        item = self._layout.placed(search.item, search.event, search.place)
-        return self._layout.stored(item, search.event.run_id).event
+        """The event as it would be read back: a Decimal that equals a float is read as that float."""
+        item = self._layout.with_key(search.item, search.event, search.key_ms)
+        return self._layout.read_event(item, search.event.run_id).event
 
 
 @dataclass(slots=True)
 class _Search:
-    """An event on its way to a place."""
+    """An event and the key that it tries next."""
 
     event: Event
     item: AttributeMap
-    place: int = -1
+    key_ms: int = -1
 
     @property
-    def spot(self) -> Spot:
-        return self.event.run_id, self.place
+    def slot(self) -> KeySlot:
+        return self.event.run_id, self.key_ms
 
 
 @dataclass(frozen=True, slots=True)
 class _AppendOutcome:
-    """What the table answered to one put: None (stored), the item in that place, or an error."""
+    """The result of one put: None (stored), the item under that key, or an error."""
 
     search: _Search
     found: AttributeMap | Exception | None
@@ -269,13 +267,11 @@ class _AppendOutcome:
 
 @dataclass(slots=True)
 class _AppendBatch:
-    """What one `append` has still to do, and what came of the rest."""
+    """The pending searches of one `append`, and the results of the others."""
 
     ready: deque[_Search] = field(default_factory=deque)
-    planned: dict[Spot, _Search] = field(
-        default_factory=dict
-    )  # places that are to hold an event of the batch
-    waiting: dict[Spot, list[_Search]] = field(default_factory=dict)  # for such a place to be taken
+    planned: dict[KeySlot, _Search] = field(default_factory=dict)  # keys planned for events of the batch
+    waiting: dict[KeySlot, list[_Search]] = field(default_factory=dict)  # for such a key to be taken
     done: SimpleQueue[_AppendOutcome] = field(default_factory=SimpleQueue)
     conflicts: list[str] = field(default_factory=list)
     error: Exception | None = None

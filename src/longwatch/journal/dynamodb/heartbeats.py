@@ -1,18 +1,19 @@
-"""Heartbeats in a table: one item for each process under a reserved key, overwritten and left to expire.
+"""Heartbeats in a table: one item for each process under a reserved key, overwritten until it expires.
 
-A producer needs nothing but PutItem for them. Where its role is limited to the keys of its runs the put is
-denied, and the recorder sends no more.
+A producer only needs PutItem for them. If its role is limited to the keys of its runs, DynamoDB denies the
+put and the recorder stops sending heartbeats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from longwatch.journal.dynamodb.layout import VERSION, Layout, whole_number_in
+from longwatch.journal.dynamodb.layout import MARKER, Layout
 from longwatch.journal.dynamodb.table import KeyRange, Table
+from longwatch.storage.dynamodb.values import integer_in
 
-INTERVAL_SECONDS = 60.0  # four times as long as on SQLite: every one of them is a paid write
-LIFETIME_SECONDS = 7 * 24 * 3600  # after the last one: a death can still be looked at days later
+INTERVAL_SECONDS = 60.0  # four times as long as on SQLite: each one is a billed write
+LIFETIME_SECONDS = 7 * 24 * 3600  # after the last one, so that a death can be examined days later
 ALIVE_AT = "alive_at"
 
 
@@ -21,7 +22,7 @@ def put_heartbeat(table: Table, layout: Layout, process_id: str, at_ms: int) -> 
     table.overwrite(
         {
             **layout.heartbeat_key(process_id),
-            layout.directory.marker: {"N": str(VERSION)},
+            layout.index_names.marker: MARKER,
             ALIVE_AT: {"N": str(at_ms)},
             "ttl": {"N": str(at_ms // 1000 + LIFETIME_SECONDS)},
         }
@@ -34,9 +35,9 @@ def read_heartbeats(table: Table, layout: Layout, process_ids: Sequence[str]) ->
     partition, sort = layout.key_names
     for process_id in process_ids:
         key = layout.heartbeat_key(process_id)
-        wanted = KeyRange(partition=key[partition], low=key[sort], high=key[sort], limit=1)
-        for item in table.query(wanted).items:
-            alive_at = whole_number_in(item, ALIVE_AT)
+        key_range = KeyRange(partition=key[partition], low=key[sort], high=key[sort], limit=1)
+        for item in table.query(key_range).items:
+            alive_at = integer_in(item, ALIVE_AT)
             if alive_at is not None:
                 found[process_id] = alive_at
     return found

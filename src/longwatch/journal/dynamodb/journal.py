@@ -19,8 +19,7 @@ from longwatch.journal.dynamodb.appender import PUTS_IN_FLIGHT, TableAppender
 from longwatch.journal.dynamodb.heartbeats import INTERVAL_SECONDS, put_heartbeat, read_heartbeats
 from longwatch.journal.dynamodb.layout import layout_named
 from longwatch.journal.dynamodb.reader import ANNOUNCE_AFTER_MS, TableReader
-from longwatch.journal.dynamodb.run_index import Directory
-from longwatch.journal.dynamodb.run_scan import Scanner
+from longwatch.journal.dynamodb.run_index import RunIndex
 from longwatch.journal.dynamodb.run_search import RunSearch
 from longwatch.journal.dynamodb.table import BotoTable, Table
 from longwatch.model.event import START, Cursor, Event, Page
@@ -30,10 +29,10 @@ from longwatch.storage.urls import TableAddress
 
 
 class DynamoJournal(ClosesOnExit):
-    """A journal in one table. Producers need the right to PutItem, readers to Query; scans to Scan.
+    """A journal in one table. Producers need the permission PutItem, readers Query, and scans Scan.
 
-    An event id that names other content is noticed where both events carry the same run and time: that is
-    where a put can look.
+    An event ID with other content is a conflict only if both events have the same run and time: a put cannot
+    see more of the table.
     """
 
     announce_after_ms: int | None = ANNOUNCE_AFTER_MS
@@ -53,10 +52,9 @@ class DynamoJournal(ClosesOnExit):
         self._table = table
         self._layout = layout
         self._appender = TableAppender(table, layout, in_flight=in_flight)
-        self._directory = Directory(table, layout, clock)
+        self._index = RunIndex(table, layout, clock)
         self._reader = TableReader(table, layout, clock)
-        self._finder = RunSearch(table, layout, clock)
-        self._scanner = Scanner(table, layout, clock, self._finder.find_run)
+        self._search = RunSearch(table, layout, clock)
 
     @property
     def url(self) -> str:
@@ -70,7 +68,7 @@ class DynamoJournal(ClosesOnExit):
             return
         conflicts = self._appender.append(events)
         refused = set(conflicts)
-        self._directory.record([event for event in events if event.event_id not in refused])
+        self._index.record([event for event in events if event.event_id not in refused])
         if conflicts:
             raise EventConflict(conflicts)
 
@@ -82,17 +80,17 @@ class DynamoJournal(ClosesOnExit):
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
     ) -> RunPage:
-        return self._finder.find_runs(query, after=after, limit=limit)
+        return self._search.find_runs(query, after=after, limit=limit)
 
     def find_run(self, run_id: str) -> RunSummary | None:
-        return self._finder.find_run(run_id)
+        return self._search.find_run(run_id)
 
     def scan_runs(self) -> Iterator[RunSummary]:
         """Every run in the table, also those of other producers, newest first. Reads the whole table."""
-        yield from self._scanner.all_runs()
+        yield from self._search.scan_runs()
 
     def scan_unlisted(self, *, max_pages: int) -> UnlistedRuns:
-        return self._scanner.unlisted(max_pages)
+        return self._search.scan_unlisted(max_pages)
 
     def beat(self, process_id: str, at_ms: int) -> None:
         put_heartbeat(self._table, self._layout, process_id, at_ms)

@@ -1,10 +1,10 @@
-"""What a reader of a run has seen, small enough to be a cursor.
+"""What a reader has seen of a run, small enough for a cursor.
 
-A run's partition is sorted by times that its writers put there themselves, so "after the last one" would lose
-what is stamped earlier and written later. Instead the cursor knows which events were seen: by the number that
-their producer gave them, and by their key where they have none. No key inside the look-back window is ever
-forgotten, however many there are: whole numbers take about a byte each, as differences, and at most one of
-them fits into a millisecond.
+A run's partition is sorted by the times of its writers' clocks, so "after the last one" would lose events
+that are stamped earlier and written later. Instead the cursor contains the events that were seen: by the
+number of their producer, or by their key if they have none. No key inside the look-back window is ever
+dropped, however many there are: as differences, integers take about one byte each, and there is at most one
+for a millisecond.
 """
 
 from __future__ import annotations
@@ -19,53 +19,52 @@ from itertools import accumulate
 from typing import Any
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.dynamodb.layout import NO_PLACE, Layout, SortKey, StoredEvent
+from longwatch.journal.dynamodb.layout import NO_TIME, Layout, SortKey, StoredEvent
 from longwatch.model.event import START, Cursor, Event, number_of
 from longwatch.model.numbering import NO_NUMBERS, NumberSet
 
-LATE_SLACK_MS = 120_000  # how far after its time an event of a late batch may have found its place
+LATE_SLACK_MS = 120_000  # how far after its time the key of an event in a late batch may be
 
 PREFIX = "d2."
-OLDER_PREFIX = "d1."  # of cursors that hold every key in full
+OLDER_PREFIX = "d1."  # of cursors that contain every key in full
 
-_NO_STEP = 0x5D  # the character of no step: JSON escapes none that follow
-_LARGEST_STEP = 0xD7FF - _NO_STEP  # the next character is half a character
-_LARGEST_DECODED = 16 * 1024 * 1024  # a cursor comes from outside: do not inflate just anything
+_NO_STEP = 0x5D  # the character of step 0: JSON escapes none of the following ones
+_LARGEST_STEP = 0xD7FF - _NO_STEP  # the next code point is a surrogate
+_LARGEST_DECODED = 16 * 1024 * 1024  # bytes; a cursor is untrusted input
 
 
 @dataclass(slots=True)
 class Scan:
-    """A walk through part of the partition that has not come to its end."""
+    """An unfinished scan of a part of the partition."""
 
-    wide: bool  # its end settles everything below the look-back window
-    low: int | None  # epoch ms where it began; None: at the very beginning
-    high: int | None = None  # epoch ms where it ends; None: at the very end
-    base: int | None = None  # how far the run had come when the walk began, in epoch ms
-    position: SortKey | None = None  # the last item that was dealt with
+    wide: bool  # when it ends, everything below the look-back window is settled
+    low: int | None  # epoch ms of its start; None: the first item
+    high: int | None = None  # epoch ms of its end; None: the last item
+    base: int | None = None  # latest time of the run when the scan started, in epoch ms
+    position: SortKey | None = None  # key of the last item that was handled
 
 
 @dataclass(slots=True)
 class ReadProgress:
-    """How far a reader has come. Changed as it reads; the cursor is its text."""
+    """The mutable progress of a reader; its cursor is the same as text."""
 
-    numbers: dict[str, NumberSet] = field(default_factory=dict)  # producer -> what was seen of it
-    keys: dict[SortKey, int] = field(default_factory=dict)  # seen events without a number, and their places
-    odd: set[SortKey] = field(default_factory=set)  # the same, where the key is no time
-    keys_from: int = 0  # below this place events without a number count as seen
-    high: int | None = None  # the latest time that was seen
-    floor: int | None = None  # where the next wide look-back begins; None: at the very beginning
-    wide_at: int | None = None  # when the last wide look-back began, by the reader's clock
-    gap_edge: int = 0  # grows when a new gap in the numbering shows
-    gap_since: int | None = None  # when it did, by the reader's clock
-    late: list[tuple[int, int]] = field(default_factory=list)  # announced ranges that are to be read again
+    numbers: dict[str, NumberSet] = field(default_factory=dict)  # producer -> numbers seen
+    keys: dict[SortKey, int] = field(default_factory=dict)  # events seen without a number: key -> epoch ms
+    other_keys: set[SortKey] = field(default_factory=set)  # the same for keys that are not times
+    keys_from: int = 0  # events without a number count as seen below this epoch ms
+    high: int | None = None  # latest time seen
+    floor: int | None = None  # start of the next wide scan; None: the first item
+    wide_at: int | None = None  # start of the last wide scan by the reader's clock
+    gap_edge: int = 0  # grows when a new gap in the numbering appears
+    gap_since: int | None = None  # when it appeared, by the reader's clock
+    late: list[tuple[int, int]] = field(default_factory=list)  # announced ranges to read again
     scan: Scan | None = None
 
     def copy(self) -> ReadProgress:
-        """Another one that can be changed by itself."""
         return ReadProgress(
             dict(self.numbers),
             dict(self.keys),
-            set(self.odd),
+            set(self.other_keys),
             self.keys_from,
             self.high,
             self.floor,
@@ -77,47 +76,47 @@ class ReadProgress:
         )
 
     def is_new(self, stored: StoredEvent) -> bool:
-        """Whether this event was not seen before."""
+        """Whether this event has not been seen."""
         event = stored.event
         if event.producer is not None:
             return event.number not in self.numbers.get(event.producer, NO_NUMBERS)
-        if stored.place == NO_PLACE:
-            return stored.key not in self.odd
-        return stored.place >= self.keys_from and stored.key not in self.keys
+        if stored.key_ms == NO_TIME:
+            return stored.key not in self.other_keys
+        return stored.key_ms >= self.keys_from and stored.key not in self.keys
 
-    def saw(self, stored: StoredEvent) -> None:
-        """Count this event as seen."""
+    def add(self, stored: StoredEvent) -> None:
+        """Mark this event as seen."""
         event = stored.event
         if event.producer is not None and event.number is not None:
             seen = self.numbers.get(event.producer, NO_NUMBERS)
             self.numbers[event.producer] = seen.with_number(event.number)
-        elif stored.place == NO_PLACE:
-            self.odd.add(stored.key)
+        elif stored.key_ms == NO_TIME:
+            self.other_keys.add(stored.key)
         else:
-            self.keys[stored.key] = stored.place
-        if stored.at != NO_PLACE and (self.high is None or stored.at > self.high):
-            self.high = stored.at
+            self.keys[stored.key] = stored.key_ms
+        if stored.written_ms != NO_TIME and (self.high is None or stored.written_ms > self.high):
+            self.high = stored.written_ms
         announced = late_range(event)
         if announced is not None:
             self.late.append(announced)
 
-    def forget_keys_below(self, place: int) -> None:
-        """Let events without a number count as seen below this place."""
-        if place > self.keys_from:
-            self.keys_from = place
-            self.keys = {key: at for key, at in self.keys.items() if at >= place}
+    def drop_keys_below(self, key_ms: int) -> None:
+        """Count events without a number as seen below this time."""
+        if key_ms > self.keys_from:
+            self.keys_from = key_ms
+            self.keys = {key: at for key, at in self.keys.items() if at >= key_ms}
 
     def has_seen_all_of(self, other: ReadProgress) -> bool:
-        """Whether nothing that counts as seen there could still be new here."""
+        """Whether everything that the other has seen is seen here too."""
         numbered = all(
             seen | self.numbers.get(producer, NO_NUMBERS) == self.numbers.get(producer)
             for producer, seen in other.numbers.items()
         )
         unnumbered = all(at < self.keys_from or key in self.keys for key, at in other.keys.items())
-        return numbered and unnumbered and other.odd <= self.odd
+        return numbered and unnumbered and other.other_keys <= self.other_keys
 
     def note_gaps(self, now: int) -> None:
-        """Remember since when events are known to be missing."""
+        """Note since when numbers are missing."""
         edge = sum(max((high for _, high in seen.gaps()), default=0) for seen in self.numbers.values())
         if not edge:
             self.gap_since = None
@@ -127,7 +126,7 @@ class ReadProgress:
 
 
 def late_range(event: Event) -> tuple[int, int] | None:
-    """The times that a `late_batch` says were written to just before it."""
+    """The range of times that a `late_batch` announces."""
     if event.type != "late_batch":
         return None
     first, last = number_of(event.payload, "from"), number_of(event.payload, "to")
@@ -136,43 +135,43 @@ def late_range(event: Event) -> tuple[int, int] | None:
     return int(first), int(last)
 
 
-class KeptCursor(str):
-    """A cursor with its progress at hand, so that a poll that finds nothing neither reads nor writes one."""
+class ParsedCursor(str):
+    """A cursor with its progress, so that a poll that finds nothing neither parses nor formats one."""
 
     __slots__ = ("layout", "progress")
 
     layout: str
-    progress: ReadProgress  # not to be changed
+    progress: ReadProgress  # never modified
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        return str, (str(self),)  # in another process, or as a copy, it is just the text
+        return str, (str(self),)  # another process, or a copy, gets the text only
 
 
 def next_cursor(progress: ReadProgress, layout: Layout, *, after: Cursor) -> Cursor:
-    """The cursor of a progress that is not changed any more; the one before if nothing is new."""
-    if isinstance(after, KeptCursor) and after.layout == layout.name and after.progress == progress:
+    """The cursor of a progress that is no longer modified; the previous one if nothing is new."""
+    if isinstance(after, ParsedCursor) and after.layout == layout.name and after.progress == progress:
         return after
-    kept = KeptCursor(to_cursor(progress))
-    kept.layout, kept.progress = layout.name, progress
-    return Cursor(kept)
+    cursor = ParsedCursor(to_cursor(progress))
+    cursor.layout, cursor.progress = layout.name, progress
+    return Cursor(cursor)
 
 
 def to_cursor(progress: ReadProgress) -> Cursor:
-    """The progress as text; the same progress gives the same text."""
+    """The progress as text; equal progress gives equal text."""
     if progress == ReadProgress():
         return START
     scan = progress.scan
     value = [
-        {producer: _flat(seen.ranges) for producer, seen in progress.numbers.items()},
-        _packed(progress.keys),
-        sorted(progress.odd, key=str),
+        {producer: _flatten(seen.ranges) for producer, seen in progress.numbers.items()},
+        _pack_keys(progress.keys),
+        sorted(progress.other_keys, key=str),
         progress.keys_from,
         progress.high,
         progress.floor,
         progress.wide_at,
         progress.gap_edge,
         progress.gap_since,
-        _flat(progress.late),
+        _flatten(progress.late),
         None if scan is None else [scan.wide, scan.low, scan.high, scan.base, scan.position],
     ]
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -180,34 +179,34 @@ def to_cursor(progress: ReadProgress) -> Cursor:
 
 
 def from_cursor(cursor: Cursor, layout: Layout) -> ReadProgress:
-    """The progress in a cursor. Raises `InvalidCursor` for one that this journal did not hand out."""
-    if isinstance(cursor, KeptCursor) and cursor.layout == layout.name:
+    """The progress in a cursor. Raises `InvalidCursor` for one that this journal did not issue."""
+    if isinstance(cursor, ParsedCursor) and cursor.layout == layout.name:
         return cursor.progress.copy()
     if cursor == START:
         return ReadProgress()
     if cursor.startswith((PREFIX, OLDER_PREFIX)):
         try:
-            value = _decoded(cursor[len(PREFIX) :])
+            value = _inflate(cursor[len(PREFIX) :])
             if cursor.startswith(PREFIX):
-                value[1] = _unpacked(*value[1])
+                value[1] = _unpack_keys(*value[1])
             return _progress(value, layout)
         except (ValueError, TypeError, ArithmeticError, LookupError, binascii.Error, zlib.error):
             pass
     raise InvalidCursor(f"Invalid cursor {cursor[:40]!r} for this journal. Read from the start instead.")
 
 
-def _packed(keys: Collection[SortKey]) -> list[object]:
-    """Keys as a cursor holds them: whole numbers by their steps, and the others as they are."""
+def _pack_keys(keys: Collection[SortKey]) -> list[object]:
+    """Keys as in a cursor: integers as steps, and the others as they are."""
     texts = sorted(key for key in keys if isinstance(key, str))
-    return [_steps(sorted(key for key in keys if isinstance(key, int))), texts]
+    return [_encode_steps(sorted(key for key in keys if isinstance(key, int))), texts]
 
 
-def _unpacked(steps: list[Any], texts: list[SortKey]) -> list[SortKey]:
-    return [*_stepped(steps), *texts]
+def _unpack_keys(steps: list[Any], texts: list[SortKey]) -> list[SortKey]:
+    return [*_decode_steps(steps), *texts]
 
 
-def _steps(numbers: Sequence[int]) -> list[int | str]:
-    """A number in full, then a character for each step to the next; again where a step is too large."""
+def _encode_steps(numbers: Sequence[int]) -> list[int | str]:
+    """A number in full, then one character for each step; a step that is too large starts again."""
     packed: list[int | str] = []
     characters: list[str] = []
     last: int | None = None
@@ -221,12 +220,12 @@ def _steps(numbers: Sequence[int]) -> list[int | str]:
     return packed if last is None else [*packed, "".join(characters)]
 
 
-def _stepped(packed: list[Any]) -> Iterator[int]:
+def _decode_steps(packed: list[Any]) -> Iterator[int]:
     for number, characters in zip(packed[::2], packed[1::2], strict=True):
         yield from accumulate((ord(each) - _NO_STEP for each in characters), initial=int(number))
 
 
-def _decoded(text: str) -> Any:
+def _inflate(text: str) -> Any:
     packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     inflater = zlib.decompressobj()
     plain = inflater.decompress(packed, _LARGEST_DECODED)
@@ -236,11 +235,11 @@ def _decoded(text: str) -> Any:
 
 
 def _progress(value: Any, layout: Layout) -> ReadProgress:
-    numbers, keys, odd, keys_from, high, floor, wide_at, gap_edge, gap_since, late, scan = value
+    numbers, keys, other_keys, keys_from, high, floor, wide_at, gap_edge, gap_since, late, scan = value
     return ReadProgress(
         numbers={str(producer): NumberSet(_pairs(flat)) for producer, flat in numbers.items()},
-        keys={key: layout.place_of(key) for key in keys},
-        odd=set(odd),
+        keys={key: layout.key_ms(key) for key in keys},
+        other_keys=set(other_keys),
         keys_from=int(keys_from),
         high=_whole(high),
         floor=_whole(floor),
@@ -264,7 +263,7 @@ def _whole(value: object) -> int | None:
     return value
 
 
-def _flat(pairs: Sequence[tuple[int, int]]) -> list[int]:
+def _flatten(pairs: Sequence[tuple[int, int]]) -> list[int]:
     return [number for pair in pairs for number in pair]
 
 

@@ -1,12 +1,12 @@
 """The index of runs: items in day partitions of the same table, written with conditional puts.
 
-Every process that records a run knows a part of it. Parts merge in any order, and merging one twice changes
-nothing, so a write that may or may not have happened is simply made again.
+Every process that records a run has seen a part of it. Parts merge in any order, and merging one twice
+changes nothing, so a write whose result is unknown is repeated.
 
-A run is listed once, under the day and the millisecond at which it began, as far as whoever writes first
-knows; that is settled for every process by a small item at a fixed key (the claim). On the way to a taken key
-the store tells what is there, so a process that did not start the run merges its part into the entry without
-any right to read. The revision in the condition keeps two processes from writing over each other.
+A run is listed once, under the day and the millisecond at which it started as far as the first writer knows.
+A small item at a fixed key (the claim) settles that for every process. A put under a taken key returns the
+item there, so a process that did not start the run merges its part into the entry without the permission to
+read. The revision in the condition keeps two processes from overwriting each other.
 """
 
 from __future__ import annotations
@@ -22,32 +22,39 @@ from dataclasses import dataclass, field, replace
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import JournalBusy
 from longwatch.journal import lifecycles
-from longwatch.journal.dynamodb.key_placement import MAX_PROBES, places
-from longwatch.journal.dynamodb.layout import VERSION, Layout, text_in, whole_number_in
+from longwatch.journal.dynamodb.key_placement import MAX_PROBES, keys_from
+from longwatch.journal.dynamodb.layout import MARKER, Layout
 from longwatch.journal.dynamodb.table import PutCondition, Table
 from longwatch.model.attempts import FACT_TYPES, Lifecycle
 from longwatch.model.endings import Ending, Status
 from longwatch.model.event import Event, Order, tool_status
 from longwatch.model.run import STARTS, Origin, RunSummary, summarise
-from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue, from_attribute, to_map
+from longwatch.storage.dynamodb.values import (
+    AttributeMap,
+    AttributeValue,
+    from_attribute,
+    integer_in,
+    text_in,
+    to_map,
+)
 
-MOST_AGENTS = 100
-MOST_PRODUCERS = 100  # beyond, their events are not counted in the list; `find_run` counts them all
-LONGEST_TEXT = 500  # characters of a name or an error message
-NEVER = 0  # as a time to live: some event of the run never expires
+MAX_AGENTS = 100
+MAX_PRODUCERS = 100  # events of further ones are not counted in the list; `find_run` counts them all
+MAX_TEXT = 500  # characters of a name or an error message
+NEVER = 0  # as ttl: an event of the run never expires
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A part of a run, as somebody saw it."""
+    """A part of a run, as one process has seen it."""
 
     summary: RunSummary
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # producer -> events, failed calls
-    ttl: int | None = None  # epoch seconds, NEVER, or None: not known yet
+    ttl: int | None = None  # epoch seconds, NEVER, or None: unknown
 
     @property
     def run(self) -> RunSummary:
-        """The summary with the counts of all that were merged."""
+        """The summary with the counts of all merged parts."""
         return replace(
             self.summary,
             events=sum(events for events, _ in self.counts.values()),
@@ -55,11 +62,11 @@ class Listing:
         )
 
     def merged(self, other: Listing) -> Listing:
-        """What both parts say. Commutative, associative, and the same again if done again."""
+        """Both parts together. Commutative, associative and idempotent."""
         summary = self.summary.merged(other.summary)
         counts = dict(self.counts)
         for producer, (events, failed) in other.counts.items():
-            if producer in counts or len(counts) < MOST_PRODUCERS:
+            if producer in counts or len(counts) < MAX_PRODUCERS:
                 before = counts.get(producer, (0, 0))
                 counts[producer] = max(events, before[0]), max(failed, before[1])
         return Listing(
@@ -67,14 +74,14 @@ class Listing:
                 summary,
                 events=0,
                 failed_calls=0,
-                agents=frozenset(sorted(summary.agents)[:MOST_AGENTS]),
+                agents=frozenset(sorted(summary.agents)[:MAX_AGENTS]),
             ),
             counts,
             _later(self.ttl, other.ttl),
         )
 
     def after(self, more: Listing) -> Listing:
-        """This part and what the same process saw next: like `merged`, but failed calls add up."""
+        """This part and the next one of the same process: like `merged`, but failed calls add up."""
         merged = self.merged(more)
         counts = dict(merged.counts)
         for producer in self.counts.keys() & more.counts.keys():
@@ -87,7 +94,7 @@ class Listing:
 def listings(events: Iterable[Event], *, process: str) -> dict[str, Listing]:
     """One listing for each run among these events, which this process has just stored.
 
-    A numbered event tells how many its producer has written. Events without a number are counted under the
+    The number of an event counts the events of its producer. Events without a number are counted under the
     name of the process.
     """
     group = list(events)
@@ -103,22 +110,22 @@ def listings(events: Iterable[Event], *, process: str) -> dict[str, Listing]:
             count = max(count, event.number) if event.number is not None else count + 1
             failed += event.type == "tool_call" and tool_status(event.payload) == "failed"
             counts[name] = count, failed
-            if event.type != "late_batch":  # it stays for ever, and should not keep the run listed for ever
+            if event.type != "late_batch":  # it never expires, and should not keep the run listed forever
                 ttl = _later(ttl, NEVER if event.ttl is None else event.ttl)
-        found[run_id] = Listing(_short(summary), counts, ttl)
+        found[run_id] = Listing(_shorten(summary), counts, ttl)
     return found
 
 
-def _short(run: RunSummary) -> RunSummary:
-    """The summary without what an entry does not need or could not hold."""
+def _shorten(run: RunSummary) -> RunSummary:
+    """The summary without what an entry does not need or cannot hold."""
     endings = tuple(
-        each if each.error is None else replace(each, error=each.error[:LONGEST_TEXT])
+        each if each.error is None else replace(each, error=each.error[:MAX_TEXT])
         for each in run.lifecycle.endings
     )
     return replace(
         run,
-        origin=replace(run.origin, name=run.origin.name[:LONGEST_TEXT] if run.origin.name else None),
-        agents=frozenset(sorted(name[:LONGEST_TEXT] for name in run.agents)[:MOST_AGENTS]),
+        origin=replace(run.origin, name=run.origin.name[:MAX_TEXT] if run.origin.name else None),
+        agents=frozenset(sorted(name[:MAX_TEXT] for name in run.agents)[:MAX_AGENTS]),
         lifecycle=replace(run.lifecycle, endings=endings),
         events=0,
         failed_calls=0,
@@ -151,29 +158,29 @@ def to_attributes(listing: Listing) -> AttributeValue:
 
 
 def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
-    """The listing that `to_attributes` wrote. Raises an ordinary error if it is none."""
-    said: dict[str, object] = from_attribute(attribute)  # type: ignore[assignment]
-    agents: list[str] = said["agents"]  # type: ignore[assignment]
-    counts: dict[str, list[int]] = said["counts"]  # type: ignore[assignment]
-    ttl = said["ttl"]
+    """The listing that `to_attributes` wrote. Raises a built-in error for any other value."""
+    values: dict[str, object] = from_attribute(attribute)  # type: ignore[assignment]
+    agents: list[str] = values["agents"]  # type: ignore[assignment]
+    counts: dict[str, list[int]] = values["counts"]  # type: ignore[assignment]
+    ttl = values["ttl"]
     origin = Origin(
-        inferred=bool(said["inferred"]),
-        order=_order(said["origin"]),
-        kind=str(said["kind"]),
-        name=_text(said["name"]),
-        parent_run_id=_text(said["parent_run_id"]),
+        inferred=bool(values["inferred"]),
+        order=_order(values["origin"]),
+        kind=str(values["kind"]),
+        name=_text(values["name"]),
+        parent_run_id=_text(values["parent_run_id"]),
     )
     summary = RunSummary(
         run_id=run_id,
         origin=origin,
-        started_at=_whole(said["started_at"]),
-        last_order=_order(said["last"]),
-        last_event_type=str(said["last_event_type"]),
+        started_at=_whole(values["started_at"]),
+        last_order=_order(values["last"]),
+        last_event_type=str(values["last_event_type"]),
         events=0,
         agents=frozenset(agents),
-        lifecycle=_lifecycle(said, origin),
-        is_active=bool(said.get("is_active", True)),
-        activity=tuple((at, producer) for at, producer in json.loads(str(said.get("activity", "[]")))),
+        lifecycle=_lifecycle(values, origin),
+        is_active=bool(values.get("is_active", True)),
+        activity=tuple((at, producer) for at, producer in json.loads(str(values.get("activity", "[]")))),
     )
     return Listing(
         summary,
@@ -182,12 +189,12 @@ def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
     )
 
 
-def _lifecycle(said: Mapping[str, object], origin: Origin) -> Lifecycle:
-    """The lifecycle of an entry; one of before has a single ending instead."""
-    text = said.get("lifecycle")
+def _lifecycle(values: Mapping[str, object], origin: Origin) -> Lifecycle:
+    """The lifecycle of an entry; entries of earlier versions have a single ending instead."""
+    text = values.get("lifecycle")
     if isinstance(text, str):
         return lifecycles.from_json(json.loads(text))
-    ending: dict[str, object] | None = said["ending"]  # type: ignore[assignment]
+    ending: dict[str, object] | None = values["ending"]  # type: ignore[assignment]
     if ending is None:
         return lifecycles.lifecycle_before(origin, None)
     stated = Ending(
@@ -223,111 +230,113 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-REMEMBERED_RUNS = 1_024
-RENEW_SECONDS = 6 * 3600  # an entry that lives this much shorter than its newest event is written again
-CLAIM_OUTLIVES_SECONDS = 30 * 24 * 3600  # so that a run that goes on for days stays where it is listed
+CACHED_RUNS = 1_024
+RENEW_SECONDS = 6 * 3600  # an entry that expires this much before its newest event is rewritten
+CLAIM_EXTRA_SECONDS = 30 * 24 * 3600  # so that a run of many days keeps its entry
 
 _DAY = len("2026-11-15")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedRun:
-    """What this process knows of a run, and the entry as it last wrote or saw it."""
+    """What this process has seen of a run, and the entry as it last wrote or received it."""
 
     listing: Listing
     listed: Listing | None = None
     item: AttributeMap | None = None
 
 
-class Directory:
-    """Keeps the entries of runs. Threads may share it."""
+class RunIndex:
+    """Writes the entries of runs. Thread-safe."""
 
     def __init__(self, table: Table, layout: Layout, clock: Clock) -> None:
         self._table = table
         self._layout = layout
         self._clock = clock
-        self._start()
+        self._reset()
 
-    def _start(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._name = secrets.token_hex(4)
-        self._known: OrderedDict[str, IndexedRun] = OrderedDict()
+        self._runs: OrderedDict[str, IndexedRun] = OrderedDict()
         self._lock = threading.Lock()
 
     def record(self, events: Sequence[Event]) -> None:
-        """Take note of events that were just stored, and write the entries that this calls for.
+        """Update the entries after these events were stored, where they change.
 
-        Nothing is noted of a run whose entry could not be written, so that storing the same events again
-        writes it.
+        A run whose entry cannot be written stays as it was in the cache, so that storing the same events
+        again writes the entry.
         """
         if self._process != os.getpid():
-            self._start()
+            self._reset()
         for run_id, part in listings(events, process=self._name).items():
             with self._lock:
-                known = self._known.get(run_id)
-            listing = part if known is None else known.listing.after(part)
-            known = IndexedRun(listing, known.listed if known else None, known.item if known else None)
-            if calls_for_entry((event for event in events if event.run_id == run_id), known):
-                known = self._write(run_id, known)
+                before = self._runs.get(run_id)
+            if before is None:
+                run = IndexedRun(part)
+            else:
+                run = replace(before, listing=before.listing.after(part))
+            if changes_entry((event for event in events if event.run_id == run_id), run):
+                run = self._write(run_id, run)
             with self._lock:
-                self._known[run_id] = known
-                self._known.move_to_end(run_id)
-                while len(self._known) > REMEMBERED_RUNS:
-                    self._known.popitem(last=False)
+                self._runs[run_id] = run
+                self._runs.move_to_end(run_id)
+                while len(self._runs) > CACHED_RUNS:
+                    self._runs.popitem(last=False)
 
-    def _write(self, run_id: str, known: IndexedRun) -> IndexedRun:
-        """Bring the entry up to date, wherever it is and whoever else writes it."""
-        old, listing = known.item, known.listing
+    def _write(self, run_id: str, run: IndexedRun) -> IndexedRun:
+        """Merge this process's part into the entry, whichever process wrote it last."""
+        old, listing = run.item, run.listing
         keys = self._keys(run_id, listing)
         key = {name: old[name] for name in self._layout.key_names} if old else next(keys)
         for _ in range(MAX_PROBES - 1):
-            there = read_entry(old, self._layout) if old else None
-            holder = there.summary.run_id if there else bare_entry(old or {}, self._layout)
+            stored = read_entry(old, self._layout) if old else None
+            holder = stored.summary.run_id if stored else bare_entry(old or {}, self._layout)
             if old and holder != run_id:
-                key, old = next(keys), None  # taken by another run that began in the same millisecond
+                key, old = next(keys), None  # taken by another run that started in the same millisecond
                 continue
-            if there is not None:
-                listing = there.merged(known.listing)
-                if listing == there:
-                    return IndexedRun(known.listing, there, old)
+            if stored is not None:
+                listing = stored.merged(run.listing)
+                if listing == stored:
+                    return IndexedRun(run.listing, stored, old)
             item, condition = self._entry(key, run_id, listing, old)
             old = self._table.put(item, condition)
             if old is None:
-                return IndexedRun(known.listing, listing, item)
+                return IndexedRun(run.listing, listing, item)
         raise JournalBusy(
-            f"Too many processes update the entry of run {run_id!r} in the list of runs at the same time."
+            f"Too many processes update the entry of run {run_id!r} in the list of runs at once. Retry."
         )
 
     def _claimed_start(self, run_id: str, listing: Listing) -> int:
-        """When the run began, as the process said that first wrote an entry for it: perhaps this one."""
-        names = self._layout.directory
+        """When the run started according to its claim, which this process writes if there is none."""
+        names = self._layout.index_names
         claim: AttributeMap = {
             **self._layout.claim_key(run_id),
-            names.marker: {"N": str(VERSION)},
+            names.marker: MARKER,
             names.run_id: {"S": run_id},
             names.started_at: {"N": str(listing.summary.started_at)},
         }
         if listing.ttl is not None and listing.ttl != NEVER:
-            claim["ttl"] = {"N": str(listing.ttl + CLAIM_OUTLIVES_SECONDS)}
-        there = self._table.put(claim, self._layout.free)
-        start = None if there is None else whole_number_in(there, names.started_at)
+            claim["ttl"] = {"N": str(listing.ttl + CLAIM_EXTRA_SECONDS)}
+        existing = self._table.put(claim, self._layout.key_is_free)
+        start = None if existing is None else integer_in(existing, names.started_at)
         return listing.summary.started_at if start is None else start
 
     def _keys(self, run_id: str, listing: Listing) -> Iterator[AttributeMap]:
-        """Where the entry is or goes, after asking for the claim."""
+        """The possible keys of the entry, by the start in its claim."""
         start = self._claimed_start(run_id, listing)
         day = iso_from_ms(start)[:_DAY]
-        for place in places(start, run_id):
-            yield self._layout.entry_key(day, place, run_id)
+        for key_ms in keys_from(start, run_id):
+            yield self._layout.entry_key(day, key_ms, run_id)
 
     def _entry(
         self, key: AttributeMap, run_id: str, listing: Listing, old: AttributeMap | None
     ) -> tuple[AttributeMap, PutCondition]:
-        names = self._layout.directory
-        revision = whole_number_in(old, names.revision) or 0 if old else 0
+        names = self._layout.index_names
+        revision = integer_in(old, names.revision) or 0 if old else 0
         item: AttributeMap = {
             **key,
-            names.marker: {"N": str(VERSION)},
+            names.marker: MARKER,
             names.run_id: {"S": run_id},
             names.summary: to_attributes(listing),
             names.revision: {"N": str(revision + 1)},
@@ -335,7 +344,7 @@ class Directory:
         if listing.ttl is not None and listing.ttl != NEVER:
             item["ttl"] = {"N": str(listing.ttl)}
         if not old:
-            return item, self._layout.free
+            return item, self._layout.key_is_free
         unchanged = PutCondition(
             expression="#revision = :revision",
             names={"#revision": names.revision},
@@ -344,29 +353,29 @@ class Directory:
         return item, unchanged
 
 
-def calls_for_entry(events: Iterator[Event], known: IndexedRun) -> bool:
-    """Whether these events of a run change what the list should say of it."""
+def changes_entry(events: Iterator[Event], run: IndexedRun) -> bool:
+    """Whether these events of a run change its entry."""
     for event in events:
         if event.type in STARTS or event.type in FACT_TYPES or event.number == 1:
             return True
-        if event.number is None and known.listed is None and event.type != "late_batch":
+        if event.number is None and run.listed is None and event.type != "late_batch":
             return True
-    if known.listed is None:
+    if run.listed is None:
         return False
-    ours, listed = known.listing.ttl, known.listed.ttl
+    ours, listed = run.listing.ttl, run.listed.ttl
     if ours is None or listed is None or listed == NEVER:
         return False
     return ours == NEVER or ours - listed > RENEW_SECONDS
 
 
 def bare_entry(item: AttributeMap, layout: Layout) -> str | None:
-    """The run of an entry that a state machine wrote, which names its session and says no more of it."""
-    return None if layout.directory.summary in item else text_in(item, layout.directory.run_id)
+    """The run of an entry that a state machine wrote, which only names its session."""
+    return None if layout.index_names.summary in item else text_in(item, layout.index_names.run_id)
 
 
 def read_entry(item: AttributeMap, layout: Layout) -> Listing | None:
-    """What an entry says; None if it is not one of ours."""
-    names = layout.directory
+    """The listing of an entry; None if longwatch did not write it."""
+    names = layout.index_names
     run_id = text_in(item, names.run_id)
     if run_id is None:
         return None

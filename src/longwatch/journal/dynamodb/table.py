@@ -1,7 +1,6 @@
-"""The one door to DynamoDB: puts, queries and scans of one table, its errors in our words.
+"""The journal's table: puts, queries and scans. Raises longwatch errors.
 
-`Table` is the seam: a leaner client can take the place of boto3, and tests put a failing one in front of it.
-Queries, of which followers need two a second for each run, have a shorter way already.
+`Table` is a protocol so that tests can put a failing table in front of the real one.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from longwatch.storage.urls import TableAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """Some items of one partition, from one sort key to another, both included."""
+    """The items of one partition between two sort keys, both included."""
 
     partition: AttributeValue
     low: AttributeValue
     high: AttributeValue
     backward: bool = False
-    limit: int | None = None  # most items to look at in one answer
-    start: AttributeMap | None = None  # go on after this key
+    limit: int | None = None  # of items read for one page
+    start: AttributeMap | None = None  # resume after this key
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """One page of items; `next` is where the next one begins, None at the end."""
+    """One page of items; `next` is the key to resume after, None at the end."""
 
     items: list[AttributeMap]
     next: AttributeMap | None = None
@@ -39,7 +38,7 @@ class ItemPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutCondition:
-    """What must hold of the item that is in the place, if there is one."""
+    """A condition on the item under the same key, if there is one."""
 
     expression: str
     names: Mapping[str, str] = field(default_factory=dict)
@@ -47,22 +46,22 @@ class PutCondition:
 
 
 class Table(Protocol):
-    """What the journal asks of its table."""
+    """The operations of the journal on its table."""
 
     def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
-        """Store the item if the condition holds: None. If not: the item that is in its place."""
+        """Store the item if the condition holds and return None; else return the item under its key."""
 
     def overwrite(self, item: AttributeMap) -> None:
-        """Store the item, whatever is in its place."""
+        """Store the item, replacing any other under its key."""
 
-    def query(self, wanted: KeyRange) -> ItemPage:
-        """The items of a range as they are now, up to 1 MB of them."""
+    def query(self, key_range: KeyRange) -> ItemPage:
+        """The items of a range by a consistent read, up to 1 MB."""
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
-        """Some items of the whole table, in no order that means anything."""
+        """A page of all items of the table, in no particular order."""
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
 
 class BotoTable(DynamoClient):
@@ -105,30 +104,30 @@ class BotoTable(DynamoClient):
         except sdk_errors() as error:
             raise self._problem(error) from error
 
-    def query(self, wanted: KeyRange) -> ItemPage:
+    def query(self, key_range: KeyRange) -> ItemPage:
         request: dict[str, Any] = {
             "TableName": self.address.table,
             "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :low AND :high",
             "ExpressionAttributeNames": {"#partition": self._partition, "#sort": self._sort},
             "ExpressionAttributeValues": {
-                ":partition": wanted.partition,
-                ":low": wanted.low,
-                ":high": wanted.high,
+                ":partition": key_range.partition,
+                ":low": key_range.low,
+                ":high": key_range.high,
             },
             "ConsistentRead": True,
-            "ScanIndexForward": not wanted.backward,
+            "ScanIndexForward": not key_range.backward,
         }
-        if wanted.limit is not None:
-            request["Limit"] = wanted.limit
-        if wanted.start is not None:
-            request["ExclusiveStartKey"] = wanted.start
-        return _answer(self._query_page(request))
+        if key_range.limit is not None:
+            request["Limit"] = key_range.limit
+        if key_range.start is not None:
+            request["ExclusiveStartKey"] = key_range.start
+        return _item_page(self._query_page(request))
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}
         client = self._client()
         try:
-            answer = client.scan(
+            response = client.scan(
                 TableName=self.address.table,
                 ProjectionExpression=projection,
                 ExpressionAttributeNames=names,
@@ -136,7 +135,7 @@ class BotoTable(DynamoClient):
             )
         except sdk_errors() as error:
             raise self._problem(error) from error
-        return _answer(answer)
+        return _item_page(response)
 
     def _problem(self, error: Exception) -> LongwatchError:
         problem = super()._problem(error)
@@ -150,5 +149,5 @@ class BotoTable(DynamoClient):
         return problem
 
 
-def _answer(answer: Any) -> ItemPage:
-    return ItemPage(list(answer["Items"]), answer.get("LastEvaluatedKey"))
+def _item_page(response: Any) -> ItemPage:
+    return ItemPage(list(response["Items"]), response.get("LastEvaluatedKey"))

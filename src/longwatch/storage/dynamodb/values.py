@@ -68,6 +68,21 @@ def _bytes_from(held: Any) -> bytes:
     return b64decode(held, validate=True) if type(held) is str else bytes(held)  # the wire has base64 text
 
 
+def text_in(item: AttributeMap, name: str) -> str | None:
+    """The text of an attribute; None without one."""
+    attribute = item.get(name)
+    if attribute is None:
+        return None
+    text = attribute.get("S")
+    return text if isinstance(text, str) else None
+
+
+def integer_in(item: AttributeMap, name: str) -> int | None:
+    """The integer in an attribute that longwatch wrote; None without one."""
+    attribute = item.get(name)
+    return None if attribute is None else int(attribute["N"])
+
+
 def number_from(text: str) -> int | float | Decimal:
     """The simplest Python number that is equal to the number in this text."""
     if len(text) <= MAX_DIGITS:

@@ -50,10 +50,10 @@ def channel_with(bug: FollowerBug | None) -> MakeChannel:
 
 class _StrictReader(TableReader):
     def _next_scan(
-        self, run_id: str, progress: ReadProgress, now: int, *, walk_anew: bool, thorough: bool
+        self, run_id: str, progress: ReadProgress, now: int, *, may_scan: bool, thorough: bool
     ) -> Scan | None:
         progress.late.clear()
-        if not walk_anew:
+        if not may_scan:
             return None
         return Scan(wide=False, low=None if progress.high is None else progress.high + 1)
 
@@ -64,7 +64,7 @@ class _HoardingReader(TableReader):
             progress.floor = max(progress.floor or 0, scan.base - WINDOW_MS)
         progress.scan = None
 
-    def _forget(self, progress: ReadProgress, scan: Scan) -> None:
+    def _drop_settled_keys(self, progress: ReadProgress, scan: Scan) -> None:
         """Never."""
 
 

@@ -70,7 +70,7 @@ class TableStore:
 
     def events(self, run_id: str) -> list[Event]:
         mine = [item for item in self._table.items if self._layout.run_of(item) == run_id]
-        return _sorted([self._layout.stored(item, run_id).event for item in mine])
+        return _sorted([self._layout.read_event(item, run_id).event for item in mine])
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -81,27 +81,25 @@ class _ThreadlessJournal(DynamoJournal):
 
     def __init__(self, table: Table, address: TableAddress, clock: Clock, make_reader: MakeReader) -> None:
         super().__init__(table, address, clock=clock, in_flight=1)
-        layout = _remembering(address.layout)
+        layout = _caching_layout(address.layout)
         self._appender = _ThreadlessAppender(table, layout, in_flight=1)
         self._reader = make_reader(table, layout, clock)
 
 
-def _remembering(name: str) -> Layout:
-    """The layout, which reads every item once: in a simulation nearly all the time would go into that."""
+def _caching_layout(name: str) -> Layout:
+    """The layout, which parses every item once: a simulation would spend nearly all of its time on that."""
     layout = layout_named(name)
-    read = layout.stored
-    known: dict[
-        int, tuple[AttributeMap, StoredEvent]
-    ] = {}  # with the item, so that its address stays its own
+    read = layout.read_event
+    parsed: dict[int, tuple[AttributeMap, StoredEvent]] = {}  # with the item, so that its id stays unique
 
-    def stored(item: AttributeMap, run_id: str) -> StoredEvent:
-        found = known.get(id(item))
+    def read_event(item: AttributeMap, run_id: str) -> StoredEvent:
+        found = parsed.get(id(item))
         if found is None:
-            found = known[id(item)] = item, read(item, run_id)
+            found = parsed[id(item)] = item, read(item, run_id)
         return found[1]
 
-    setattr(layout, "stored", stored)  # noqa: B010 - methods in place of others
-    setattr(layout, "place_of", cache(layout.place_of))  # noqa: B010
+    setattr(layout, "read_event", read_event)  # noqa: B010 - replaces a method
+    setattr(layout, "key_ms", cache(layout.key_ms))  # noqa: B010
     return layout
 
 

@@ -7,7 +7,13 @@ from itertools import islice, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.journal.dynamodb.key_placement import MAX_PROBES, NEXT_DOOR, TakenPlaces, places, places_of
+from longwatch.journal.dynamodb.key_placement import (
+    ADJACENT_KEYS,
+    MAX_PROBES,
+    OccupiedKeys,
+    keys_from,
+    keys_of,
+)
 from longwatch.model.event import Event
 from longwatch.recording.producers import Producer
 from longwatch.recording.scope import EventDraft
@@ -18,16 +24,14 @@ NOW = 1_794_736_800_000
 def test_an_event_without_a_slot_is_first_tried_at_its_own_time_and_then_next_door() -> None:
     event = Event(run_id="wf-1", event_id="a", type="t", occurred_at=NOW, producer="p", number=1)
 
-    assert list(islice(places_of(event), NEXT_DOOR)) == list(range(NOW, NOW + NEXT_DOOR))
+    assert list(islice(keys_of(event), ADJACENT_KEYS)) == list(range(NOW, NOW + ADJACENT_KEYS))
 
 
 def test_events_of_one_recorder_never_share_a_first_place_and_keep_their_order() -> None:
     producer = Producer("wf-1", max_payload_bytes=10_000)
     times = [NOW] * 500 + [NOW + 1] * 500 + [NOW + 5_000, NOW + 4_990, NOW - 1]
 
-    first = [
-        next(places_of(producer.event(EventDraft("wf-1", "t", at, {}), ttl_seconds=None))) for at in times
-    ]
+    first = [next(keys_of(producer.event(EventDraft("wf-1", "t", at, {}), ttl_seconds=None))) for at in times]
 
     assert all(one < other for one, other in pairwise(first[:-1]))
     assert first[0] == NOW
@@ -39,11 +43,11 @@ def test_a_recorder_s_event_that_meets_another_producer_jumps_and_does_not_queue
         EventDraft("wf-1", "t", NOW, {}), ttl_seconds=None
     )
 
-    sequence = list(places_of(event))
+    sequence = list(keys_of(event))
 
     assert len(sequence) == MAX_PROBES
     assert sequence[0] == min(sequence) == NOW
-    assert sequence == list(places_of(event))
+    assert sequence == list(keys_of(event))
     assert sequence[1:20] != list(range(NOW + 1, NOW + 20))
 
 
@@ -57,17 +61,17 @@ def test_an_id_that_only_looks_like_a_recorder_s_has_no_slot() -> None:
         number=1,
     )
 
-    assert next(places_of(event)) == NOW
+    assert next(keys_of(event)) == NOW
 
 
 def test_the_sequence_depends_on_nothing_but_time_and_name() -> None:
-    assert list(places(NOW, "a")) == list(places(NOW, "a"))
-    assert list(places(NOW, "a")) != list(places(NOW, "b"))
-    assert [place - NOW for place in places(NOW, "a")] == list(places(0, "a"))
+    assert list(keys_from(NOW, "a")) == list(keys_from(NOW, "a"))
+    assert list(keys_from(NOW, "a")) != list(keys_from(NOW, "b"))
+    assert [place - NOW for place in keys_from(NOW, "a")] == list(keys_from(0, "a"))
 
 
 def test_the_sequence_is_bounded_and_never_goes_back_in_time() -> None:
-    sequence = list(places(NOW, "a"))
+    sequence = list(keys_from(NOW, "a"))
 
     assert len(sequence) == MAX_PROBES
     assert min(sequence) == NOW
@@ -78,21 +82,21 @@ def test_a_thousand_events_of_one_millisecond_take_few_tries_each() -> None:
     tries = []
 
     for name in range(5_000):
-        for probe, place in enumerate(places(NOW, str(name)), 1):
+        for probe, place in enumerate(keys_from(NOW, str(name)), 1):
             if place not in taken:
                 taken.add(place)
                 tries.append(probe)
                 break
 
     assert len(taken) == 5_000
-    assert max(tries) < NEXT_DOOR + 30
+    assert max(tries) < ADJACENT_KEYS + 30
 
 
 def test_events_without_slots_that_come_in_order_get_places_in_order() -> None:
     taken: dict[int, int] = {}
 
     for number in range(24):
-        place = next(place for place in places(NOW + number // 3, str(number)) if place not in taken)
+        place = next(place for place in keys_from(NOW + number // 3, str(number)) if place not in taken)
         taken[place] = number
 
     assert all(one < other for one, other in pairwise(taken[place] for place in sorted(taken)))
@@ -114,7 +118,7 @@ def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
     table: dict[int, int] = {}  # place -> event
 
     for event, fate in attempts:
-        for place in places(times[event], str(event)):
+        for place in keys_from(times[event], str(event)):
             if table.get(place, event) != event:
                 continue  # the store said so
             if fate != "lost before":
@@ -127,22 +131,22 @@ def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
 
 
 def test_a_remembered_place_is_passed_by_except_by_the_event_that_holds_it() -> None:
-    taken = TakenPlaces()
+    taken = OccupiedKeys()
     taken.add("wf-1", NOW, "a")
 
-    assert taken.taken_by_another("wf-1", NOW, "b")
-    assert not taken.taken_by_another("wf-1", NOW, "a")
-    assert not taken.taken_by_another("wf-2", NOW, "b")
-    assert not taken.taken_by_another("wf-1", NOW + 1, "b")
+    assert taken.is_taken_by_another("wf-1", NOW, "b")
+    assert not taken.is_taken_by_another("wf-1", NOW, "a")
+    assert not taken.is_taken_by_another("wf-2", NOW, "b")
+    assert not taken.is_taken_by_another("wf-1", NOW + 1, "b")
 
 
 def test_the_memory_of_places_is_bounded() -> None:
-    taken = TakenPlaces(most=3)
+    taken = OccupiedKeys(max_keys=3)
 
     for place in range(5):
         taken.add("wf-1", place, "a")
 
-    assert [taken.taken_by_another("wf-1", place, "b") for place in range(5)] == [
+    assert [taken.is_taken_by_another("wf-1", place, "b") for place in range(5)] == [
         False,
         False,
         True,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.dynamodb.layout import NO_PLACE, StoredEvent, layout_named
+from longwatch.journal.dynamodb.layout import NO_TIME, StoredEvent, layout_named
 from longwatch.journal.dynamodb.read_progress import (
     OLDER_PREFIX,
     PREFIX,
@@ -43,8 +43,8 @@ def stored(place: int, **fields: object) -> StoredEvent:
         numbers=st.dictionaries(
             st.text(max_size=5), st.sets(st.integers(1, 99)).map(NumberSet.of), max_size=3
         ),
-        keys=st.sets(_keys, max_size=5).map(lambda keys: {key: WORKFLOW.place_of(key) for key in keys}),
-        odd=st.sets(st.text(max_size=5), max_size=3),
+        keys=st.sets(_keys, max_size=5).map(lambda keys: {key: WORKFLOW.key_ms(key) for key in keys}),
+        other_keys=st.sets(st.text(max_size=5), max_size=3),
         keys_from=st.integers(0, 2**53),
         high=_times,
         floor=_times,
@@ -77,7 +77,7 @@ def test_a_cursor_that_was_tampered_with_is_refused(text: str, prefix: str) -> N
 
 def test_a_cursor_of_the_other_layout_never_crashes() -> None:
     progress = ReadProgress()
-    progress.saw(stored(NOW))
+    progress.add(stored(NOW))
     progress.keys = {"EVENT#2026-11-15T10:00:00.000Z": NOW}
 
     with pytest.raises(InvalidCursor):
@@ -100,9 +100,9 @@ def test_no_key_of_a_busy_foreign_run_is_forgotten_and_the_cursor_stays_small(
 ) -> None:
     progress = ReadProgress()
     for key in Random(1).sample(range(NOW, NOW + 45_000), count):
-        progress.saw(stored(key))
+        progress.add(stored(key))
 
-    progress.forget_keys_below(NOW)
+    progress.drop_keys_below(NOW)
     cursor = to_cursor(progress)
 
     assert len(progress.keys) == count
@@ -114,8 +114,8 @@ def test_keys_that_are_texts_are_all_remembered() -> None:
     progress = ReadProgress()
     for index in range(5_000):
         key = f"EVENT#2026-11-15T10:00:{index // 1000:02d}.{index % 1000:03d}456Z"
-        place = SESSION.place_of(key)
-        progress.saw(StoredEvent(stored(place).event, key, place, place))
+        place = SESSION.key_ms(key)
+        progress.add(StoredEvent(stored(place).event, key, place, place))
 
     cursor = to_cursor(progress)
 
@@ -125,7 +125,7 @@ def test_keys_that_are_texts_are_all_remembered() -> None:
 
 @given(st.sets(st.integers(0, 2**63)))
 def test_whole_numbers_come_back_however_far_apart_they_are(keys: set[int]) -> None:
-    progress = ReadProgress(keys={key: WORKFLOW.place_of(key) for key in keys})
+    progress = ReadProgress(keys={key: WORKFLOW.key_ms(key) for key in keys})
 
     assert from_cursor(to_cursor(progress), WORKFLOW) == progress
 
@@ -143,7 +143,7 @@ def test_a_cursor_of_an_earlier_release_is_read() -> None:
 
 def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
     progress = ReadProgress()
-    progress.saw(stored(NOW, producer="p", number=4))
+    progress.add(stored(NOW, producer="p", number=4))
 
     assert not progress.is_new(stored(NOW - 99_000, producer="p", number=4))
     assert progress.is_new(stored(NOW, producer="p", number=3))
@@ -152,7 +152,7 @@ def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
 
 def test_an_event_without_a_number_is_known_by_its_key() -> None:
     progress = ReadProgress()
-    progress.saw(stored(NOW))
+    progress.add(stored(NOW))
 
     assert not progress.is_new(stored(NOW))
     assert progress.is_new(stored(NOW - 1))
@@ -160,9 +160,9 @@ def test_an_event_without_a_number_is_known_by_its_key() -> None:
 
 def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> None:
     progress = ReadProgress()
-    progress.saw(stored(NOW))
+    progress.add(stored(NOW))
 
-    progress.forget_keys_below(NOW - 10)
+    progress.drop_keys_below(NOW - 10)
 
     assert not progress.is_new(stored(NOW - 11))
     assert progress.is_new(stored(NOW - 10))
@@ -171,11 +171,11 @@ def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> Non
 
 def test_keys_that_are_no_times_are_remembered_for_ever() -> None:
     progress = ReadProgress()
-    odd = [StoredEvent(stored(NOW).event, f"EVENT#{index}x", NO_PLACE, NO_PLACE) for index in range(1_001)]
+    odd = [StoredEvent(stored(NOW).event, f"EVENT#{index}x", NO_TIME, NO_TIME) for index in range(1_001)]
     for each in odd[:-1]:
-        progress.saw(each)
+        progress.add(each)
 
-    progress.forget_keys_below(NOW)
+    progress.drop_keys_below(NOW)
 
     assert [progress.is_new(each) for each in odd] == [False] * 1_000 + [True]
     assert progress.high is None
@@ -217,7 +217,7 @@ def test_an_announcement_names_a_range(payload: dict[str, object], expected: tup
 def progress_that_saw(*seen: StoredEvent, keys_from: int = 0) -> ReadProgress:
     progress = ReadProgress(keys_from=keys_from)
     for each in seen:
-        progress.saw(each)
+        progress.add(each)
     return progress
 
 
@@ -238,8 +238,8 @@ def progress_that_saw(*seen: StoredEvent, keys_from: int = 0) -> ReadProgress:
             progress_that_saw(stored(NOW, producer="p", number=1)),
             False,
         ),
-        (ReadProgress(), ReadProgress(odd={"x"}), False),
-        (ReadProgress(odd={"x", "y"}), ReadProgress(odd={"x"}), True),
+        (ReadProgress(), ReadProgress(other_keys={"x"}), False),
+        (ReadProgress(other_keys={"x", "y"}), ReadProgress(other_keys={"x"}), True),
     ],
 )
 def test_whether_one_reader_has_seen_all_that_another_has(

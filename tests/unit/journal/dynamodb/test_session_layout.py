@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.layout import NO_PLACE
+from longwatch.journal.dynamodb.layout import NO_TIME
 from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
@@ -15,7 +15,7 @@ LAYOUT = SessionLayout()
 
 def foreign(sort: str = "EVENT#2026-11-15T10:00:00.000Z", **attributes: object) -> Event:
     item: AttributeMap = {name: to_attribute(value) for name, value in attributes.items()}
-    return LAYOUT.stored({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, **item}, "s-1").event
+    return LAYOUT.read_event({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, **item}, "s-1").event
 
 
 def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
@@ -30,7 +30,7 @@ def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
         number=7,
     )
 
-    item = LAYOUT.placed(LAYOUT.item(event), event, NOW + 1)
+    item = LAYOUT.with_key(LAYOUT.encode_event(event), event, NOW + 1)
 
     assert item == {
         "PK": {"S": "SESSION#s-1"},
@@ -45,16 +45,16 @@ def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
         "Producer": {"S": "p"},
         "Number": {"N": "7"},
     }
-    assert LAYOUT.stored(item, "s-1").event == event
+    assert LAYOUT.read_event(item, "s-1").event == event
 
 
 def test_a_failure_without_a_message_still_has_one_for_others_and_none_for_us() -> None:
     event = Event(run_id="s-1", event_id="e1", type="TASK_plan_FAILED", occurred_at=NOW)
 
-    item = LAYOUT.placed(LAYOUT.item(event), event, NOW)
+    item = LAYOUT.with_key(LAYOUT.encode_event(event), event, NOW)
 
     assert item["ErrorMessage"] == {"S": "no message"}
-    assert LAYOUT.stored(item, "s-1").event == event
+    assert LAYOUT.read_event(item, "s-1").event == event
 
 
 def test_a_long_message_is_copied_in_part_and_kept_whole() -> None:
@@ -62,10 +62,10 @@ def test_a_long_message_is_copied_in_part_and_kept_whole() -> None:
         run_id="s-1", event_id="e", type="x", occurred_at=NOW, payload={"error_message": "x" * 100_000}
     )
 
-    item = LAYOUT.placed(LAYOUT.item(event), event, NOW)
+    item = LAYOUT.with_key(LAYOUT.encode_event(event), event, NOW)
 
     assert len(item["ErrorMessage"]["S"]) < 5_000
-    assert LAYOUT.stored(item, "s-1").event == event
+    assert LAYOUT.read_event(item, "s-1").event == event
 
 
 def test_an_item_of_another_producer_reads_fine() -> None:
@@ -90,16 +90,16 @@ def test_an_item_of_another_producer_reads_fine() -> None:
         ("EVENT#2026-11-15T12:00:00.5+02:00", NOW + 500, NOW + 7_200_500),
         ("EVENT#2026-11-15T10:00:00", NOW, NOW),
         ("EVENT#2026-11-15T10:00:00.001Z#abc", NOW + 1, NOW + 1),
-        ("EVENT#1794736800000", NOW, NO_PLACE),
-        ("EVENT#2026-02-31T10:00:00Z", 0, NO_PLACE),
-        ("EVENT#abc", 0, NO_PLACE),
-        ("EVENT#", 0, NO_PLACE),
+        ("EVENT#1794736800000", NOW, NO_TIME),
+        ("EVENT#2026-02-31T10:00:00Z", 0, NO_TIME),
+        ("EVENT#abc", 0, NO_TIME),
+        ("EVENT#", 0, NO_TIME),
     ],
 )
 def test_a_sort_key_in_another_form_is_understood(sort: str, at: int, place: int) -> None:
-    stored = LAYOUT.stored({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, "Status": {"S": "X"}}, "s-1")
+    stored = LAYOUT.read_event({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, "Status": {"S": "X"}}, "s-1")
 
-    assert (stored.event.occurred_at, stored.place) == (at, place)
+    assert (stored.event.occurred_at, stored.key_ms) == (at, place)
     assert stored.event.event_id == f"key:s-1:{sort}"
 
 

@@ -15,7 +15,7 @@ LAYOUT = WorkflowLayout()
 def foreign(**attributes: object) -> Event:
     item: AttributeMap = {name: to_attribute(value) for name, value in attributes.items()}
     item = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": str(NOW)}, **item}
-    return LAYOUT.stored(item, "wf-1").event
+    return LAYOUT.read_event(item, "wf-1").event
 
 
 def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
@@ -31,7 +31,7 @@ def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
         ttl=NOW // 1000 + 86_400,
     )
 
-    item = LAYOUT.placed(LAYOUT.item(event), event, NOW)
+    item = LAYOUT.with_key(LAYOUT.encode_event(event), event, NOW)
 
     assert item == {
         "workflow_id": {"S": "wf-1"},
@@ -50,11 +50,11 @@ def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
 def test_an_event_that_was_moved_keeps_its_time() -> None:
     event = Event(run_id="wf-1", event_id="e1", type="t", occurred_at=NOW)
 
-    item = LAYOUT.placed(LAYOUT.item(event), event, NOW + 3)
-    stored = LAYOUT.stored(item, "wf-1")
+    item = LAYOUT.with_key(LAYOUT.encode_event(event), event, NOW + 3)
+    stored = LAYOUT.read_event(item, "wf-1")
 
     assert item["occurred_at"] == {"N": str(NOW)}
-    assert (stored.event, stored.place, stored.at) == (event, NOW + 3, NOW)
+    assert (stored.event, stored.key_ms, stored.written_ms) == (event, NOW + 3, NOW)
 
 
 def test_an_item_of_another_producer_is_named_by_its_key_and_its_event_id_is_a_call_id() -> None:
@@ -112,7 +112,7 @@ def test_an_item_without_a_type_is_an_unreadable_one_that_carries_what_was_there
     ],
 )
 def test_an_item_that_is_wrong_in_any_way_still_reads(item: AttributeMap) -> None:
-    stored = LAYOUT.stored({"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, **item}, "wf-1")
+    stored = LAYOUT.read_event({"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, **item}, "wf-1")
 
     assert stored.event.type == "unreadable_item"
     assert stored.key == "5.5"
@@ -134,7 +134,7 @@ def test_an_item_that_is_wrong_in_any_way_still_reads(item: AttributeMap) -> Non
     ],
 )
 def test_a_timestamp_in_another_unit_is_understood(timestamp: str, at: int) -> None:
-    stored = LAYOUT.stored(
+    stored = LAYOUT.read_event(
         {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": timestamp}, "type": {"S": "t"}}, "wf-1"
     )
 
@@ -160,6 +160,6 @@ def test_an_item_of_ours_that_cannot_be_decoded_is_an_unreadable_event(
 ) -> None:
     key: AttributeMap = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, "longwatch": {"N": "1"}}
 
-    event = LAYOUT.stored({**key, **item}, "wf-1").event
+    event = LAYOUT.read_event({**key, **item}, "wf-1").event
 
     assert (event.type, event.event_id, event.number) == (UNREADABLE, event_id, number)

@@ -10,7 +10,7 @@ import pytest
 from longwatch.errors import InvalidCursor
 from longwatch.journal.dynamodb.layout import layout_named
 from longwatch.journal.dynamodb.read_progress import (
-    KeptCursor,
+    ParsedCursor,
     ReadProgress,
     Scan,
     from_cursor,
@@ -43,7 +43,7 @@ def test_going_on_from_a_kept_cursor_leaves_it_as_it_is() -> None:
     progress = from_cursor(kept, WORKFLOW)
     progress.numbers["p-2"] = NumberSet(((1, 1),))
     progress.keys[NOW] = NOW
-    progress.odd.add("odd")
+    progress.other_keys.add("odd")
     progress.late.append((1, 2))
     assert progress.scan is not None
     progress.scan.position = NOW
@@ -83,4 +83,4 @@ def test_a_copy_of_a_kept_cursor_is_just_the_text(copied: object) -> None:
     text = copied(kept)  # type: ignore[operator]
 
     assert text == kept
-    assert not isinstance(text, KeptCursor)
+    assert not isinstance(text, ParsedCursor)
