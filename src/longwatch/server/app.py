@@ -18,7 +18,7 @@ from longwatch.server.api import (
     runs,
     turns,
 )
-from longwatch.server.api.fast_routes import HotStatus
+from longwatch.server.api.fast_routes import FastStatus
 from longwatch.server.api.monitoring import health_routes
 from longwatch.server.api.openapi import describe
 from longwatch.server.context import ServerContext
@@ -37,7 +37,7 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
     """The whole server over these parts, which the caller opens and closes."""
     api = create_api(context, pages=pages)
     compressed = GZipMiddleware(api, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
-    status = HotStatus(CatchAll(SpooledBodies(compressed)), context)
+    status = FastStatus(CatchAll(SpooledBodies(compressed)), context)
     guarded = Guard(
         HotStream(status, api.state.feed),
         access=context.access,

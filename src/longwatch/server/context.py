@@ -1,4 +1,4 @@
-"""What every route needs: the stores, the hub that reads them once for all, the board, time and limits."""
+"""The parts of a server that its routes share: stores, hub, caches, clock, limits and access."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from longwatch.server.event_intake import EventIntake
 from longwatch.settings import Settings
 from longwatch.turns import Conversations
 
-THREADS = 8  # for calls of the stores that requests wait for
+THREADS = 8  # for blocking calls of the stores
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,34 +41,34 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """One server's parts. Belongs to the event loop in which it was opened."""
+    """The parts of one server. They belong to the event loop in which they were opened."""
 
     journal: Journal
     async_journal: AsyncJournal
     hub: Hub
-    board: RunCache
+    run_cache: RunCache
     unlisted: BackgroundScan
     runs: MergedRuns
     observer: Observer
-    appender: EventIntake
+    event_intake: EventIntake
     conversations: Conversations
     documents: DocumentStore
     executions: ExecutionCache
-    versions: FileVersions
+    file_versions: FileVersions
     clock: Clock
     limits: ServerLimits
     access: Access
     hosts: Hosts
     threads: ThreadPoolExecutor
     traffic: Traffic = field(default_factory=Traffic)
-    closing: asyncio.Event = field(default_factory=asyncio.Event)  # set when the server is going down
+    closing: asyncio.Event = field(default_factory=asyncio.Event)  # set when the server shuts down
 
     async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call something that blocks, in a thread."""
+        """Call a blocking function in a thread."""
         return await call_in(self.threads, function, *args, **kwargs)
 
-    async def observed(self, run: RunSummary) -> ObservedRun:
-        """The run as it stands at this moment, by its events and its processes."""
+    async def observe(self, run: RunSummary) -> ObservedRun:
+        """The status of the run at this moment, by its events and its processes."""
         if not self.observer.has_to_probe(run):
             return ObservedRun(run)
         [found] = await self.call(self.observer.observed, [run])
@@ -94,9 +94,9 @@ async def open_context(
     settings: Settings | None = None,
     executions: ExecutionStore | None = None,
 ) -> AsyncIterator[ServerContext]:
-    """The parts of a server over these stores, which stay open; everything else is closed at the end.
+    """Open the parts of a server over these stores, and close everything but the stores at the end.
 
-    Executions are read where the settings have them, unless a store is given.
+    Without a store of executions, the settings name it.
     """
 
     def execution_store() -> ExecutionStore:
@@ -113,8 +113,8 @@ async def open_context(
             AsyncJournal(journal) as async_journal,
             Hub(journal, clock=clock) as hub,
         ):
-            board = RunCache(hub, async_journal, closing)
-            versions = FileVersions(documents, partial(call_in, threads), closing)
+            run_cache = RunCache(hub, async_journal, closing)
+            file_versions = FileVersions(documents, partial(call_in, threads), closing)
             unlisted = BackgroundScan(journal, clock=clock)
             runs = MergedRuns(journal, unlisted.runs, clock=clock)
             try:
@@ -122,15 +122,15 @@ async def open_context(
                     journal=journal,
                     async_journal=async_journal,
                     hub=hub,
-                    board=board,
+                    run_cache=run_cache,
                     unlisted=unlisted,
                     runs=runs,
                     observer=Observer(journal, clock=clock, runs=runs),
-                    appender=EventIntake(journal, SecretNames(settings.redact_keys if settings else ())),
+                    event_intake=EventIntake(journal, SecretNames(settings.redact_keys if settings else ())),
                     conversations=conversations,
                     documents=documents,
                     executions=shown,
-                    versions=versions,
+                    file_versions=file_versions,
                     clock=clock,
                     limits=limits or ServerLimits(),
                     access=access or Access(clock=clock),
@@ -140,8 +140,8 @@ async def open_context(
                 )
             finally:
                 closing.set()
-                versions.close()
-                await board.aclose()
+                file_versions.close()
+                await run_cache.aclose()
     finally:
         await asyncio.to_thread(threads.shutdown)
         if executions is None:

@@ -136,7 +136,7 @@ def _moved(event: Event, at: int) -> int | None:
     return None if event.ttl is None else event.ttl + at // 1000 - event.occurred_at // 1000
 
 
-def parsed_events(
+def parse_events(
     body: bytes,
     content_type: str,
     *,

@@ -32,62 +32,62 @@ def to_json(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":"), allow_nan=False, default=vars).encode()
 
 
-def json_answer(
-    value: object, *, status: int = 200, tag: str | None = None, headers: Mapping[str, str] | None = None
+def json_response(
+    value: object, *, status: int = 200, etag: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A JSON answer, with its tag if it has one."""
-    return bytes_answer(to_json(value), JSON_TYPE, status=status, tag=tag, headers=headers)
+    """A JSON answer, with its etag if it has one."""
+    return bytes_response(to_json(value), JSON_TYPE, status=status, etag=etag, headers=headers)
 
 
-def bytes_answer(
+def bytes_response(
     body: bytes,
     media_type: str,
     *,
     status: int = 200,
-    tag: str | None = None,
+    etag: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An answer that is written already."""
     all_headers: dict[str, Any] = {"Cache-Control": REVALIDATE, **(headers or {})}
-    if tag is not None:
-        all_headers["ETag"] = tag
+    if etag is not None:
+        all_headers["ETag"] = etag
     return Response(body, status, all_headers, media_type=media_type)
 
 
-def not_modified(tag: str, headers: Mapping[str, str] | None = None) -> Response:
+def not_modified(etag: str, headers: Mapping[str, str] | None = None) -> Response:
     """What the caller has is still true."""
-    return Response(status_code=304, headers={"Cache-Control": REVALIDATE, "ETag": tag, **(headers or {})})
+    return Response(status_code=304, headers={"Cache-Control": REVALIDATE, "ETag": etag, **(headers or {})})
 
 
 TAG_BYTES = 12
 
 
-def weak_tag(*parts: object) -> str:
-    """A tag that is the same exactly if all parts are."""
+def weak_etag(*parts: object) -> str:
+    """A etag that is the same exactly if all parts are."""
     text = "\0".join(map(str, parts))
     return f'W/"{blake2b(text.encode(errors="surrogatepass"), digest_size=TAG_BYTES).hexdigest()}"'
 
 
-def matches(if_none_match: str | None, tag: str) -> bool:
+def matches(if_none_match: str | None, etag: str) -> bool:
     """Whether the caller has this already. Compared weakly, as RFC 9110 has it for GET."""
     if not if_none_match:
         return False
-    if if_none_match == tag:
+    if if_none_match == etag:
         return True
-    bare = tag.removeprefix("W/")
+    bare = etag.removeprefix("W/")
     return any(
         each == "*" or each.removeprefix("W/") == bare for each in map(str.strip, if_none_match.split(","))
     )
 
 
-def run_tag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()) -> str:
-    """A tag for a run, in a list or whole. An open run grows older, which is no change; that it fell silent,
+def run_etag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()) -> str:
+    """A etag for a run, in a list or whole. An open run grows older, which is no change; that it fell silent,
     that its process is gone or that its interval became narrower is one.
     """
     # What is missing needs no part of its own: it differs only if the events do. So a summary is enough.
     found = conditions(Run(summary), now_ms, observed=observed)
     names = ",".join(each.name if each.name == "silent" else each.message for each in found)
-    return weak_tag(
+    return weak_etag(
         summary.run_id,
         summary.status,
         summary.events,
@@ -102,15 +102,15 @@ def run_tag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()
     )
 
 
-def execution_tag(view: ExecutionLine) -> str:
-    """A tag for an execution. The passing of time does not change it; becoming overdue does."""
+def execution_etag(view: ExecutionLine) -> str:
+    """A etag for an execution. The passing of time does not change it; becoming overdue does."""
     fields = {name: value for name, value in vars(view).items() if name != "explained"}
     eta = view.eta
     fields["eta"] = eta and [getattr(eta, name) for name in LASTING_ETA_FIELDS]
     fields["conditions"] = [condition.name for condition in view.conditions]
-    return weak_tag(json.dumps(fields, sort_keys=True, default=vars))
+    return weak_etag(json.dumps(fields, sort_keys=True, default=vars))
 
 
-def list_tag(tags: Iterable[str], cursor: str | None) -> str:
-    """The tag of a list of things that have tags of their own."""
-    return weak_tag(*tags, cursor)
+def list_etag(tags: Iterable[str], cursor: str | None) -> str:
+    """The etag of a list of things that have tags of their own."""
+    return weak_etag(*tags, cursor)

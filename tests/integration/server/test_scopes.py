@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
 from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.journal.memory import MemoryJournal
 from longwatch.server.access.scopes import REQUIRED, WEBSOCKET, required_scope
-from longwatch.server.access.tokens import Access, Scope, Tokens
+from longwatch.server.access.tokens import Access, Tokens, TokenScope
 from longwatch.server.app import create_api
 from longwatch.server.context import open_context
 from longwatch.server.page.static_files import SECTIONS
@@ -199,7 +199,7 @@ async def test_no_path_needs_less_than_the_route_that_the_router_finds(
     required = required_scope(method, path)
 
     if matched is None:
-        assert required is Scope.WRITE or words[-1:] == ["status"] or method == "HEAD"
+        assert required is TokenScope.WRITE or words[-1:] == ["status"] or method == "HEAD"
     else:
         template = matched.path  # type: ignore[attr-defined]
         assert required == REQUIRED["GET" if method == "HEAD" else method, template]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from longwatch.model.run import SILENT_AFTER_MS, Condition, Ending, Status, fold
-from longwatch.server.responses import list_tag, matches, run_tag, weak_tag
+from longwatch.server.responses import list_etag, matches, run_etag, weak_etag
 from tests.unit.cli.samples import killed, research
 
 
@@ -29,8 +29,8 @@ def test_tags_are_compared_weakly(header: str | None, answer: bool) -> None:
 
 
 def test_parts_do_not_run_into_each_other() -> None:
-    assert weak_tag("a", "bc") != weak_tag("ab", "c")
-    assert list_tag(["a"], None) != list_tag(["a"], "None2")
+    assert weak_etag("a", "bc") != weak_etag("ab", "c")
+    assert list_etag(["a"], None) != list_etag(["a"], "None2")
 
 
 def test_a_tag_differs_with_what_was_observed_of_the_processes() -> None:
@@ -45,10 +45,10 @@ def test_a_tag_differs_with_what_was_observed_of_the_processes() -> None:
     )
 
     tags = [
-        run_tag(summary, now),
-        run_tag(summary, now, [Condition("unattended", "process 7 is gone")]),
-        run_tag(replace(summary, lifecycle=summary.lifecycle.with_ending(death)), now),
-        run_tag(replace(summary, lifecycle=summary.lifecycle.with_ending(narrower)), now),
+        run_etag(summary, now),
+        run_etag(summary, now, [Condition("unattended", "process 7 is gone")]),
+        run_etag(replace(summary, lifecycle=summary.lifecycle.with_ending(death)), now),
+        run_etag(replace(summary, lifecycle=summary.lifecycle.with_ending(narrower)), now),
     ]
 
     assert len(set(tags)) == 4
@@ -60,8 +60,8 @@ def test_an_open_run_keeps_its_tag_while_it_only_grows_older_and_not_when_it_fal
     assert run is not None
     last = run.summary.last_event_at
 
-    young, older = run_tag(run.summary, last + 10), run_tag(run.summary, last + 5000)
-    silent = run_tag(run.summary, last + SILENT_AFTER_MS + 1)
+    young, older = run_etag(run.summary, last + 10), run_etag(run.summary, last + 5000)
+    silent = run_etag(run.summary, last + SILENT_AFTER_MS + 1)
 
     assert young == older != silent
 
@@ -70,7 +70,7 @@ def test_every_event_changes_the_tag() -> None:
     events = research(at=1_000_000)
 
     tags = {
-        run_tag(run.summary, 0)
+        run_etag(run.summary, 0)
         for count in range(1, len(events) + 1)
         if (run := fold(events[:count])) is not None
     }

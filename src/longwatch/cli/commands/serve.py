@@ -134,12 +134,12 @@ def make_address(
     trusted_proxies: tuple[str, ...] = (),
 ) -> Address:
     """Bind the port, and find the tokens if they are needed."""
-    from longwatch.server.access.origins import Hosts, checked_proxy, is_loopback
+    from longwatch.server.access.origins import Hosts, is_loopback, parse_proxy
     from longwatch.server.access.tokens import Access, find_tokens
     from longwatch.server.http_server import listening_socket
 
     hosts = Hosts.of(host, allow_hosts=allow_hosts, allow_origins=allow_origins)
-    proxies = tuple(map(checked_proxy, trusted_proxies))
+    proxies = tuple(map(parse_proxy, trusted_proxies))
     tokens, origin = None, None
     if demand or not is_loopback(host):
         tokens, origin = find_tokens(token_file, os.environ)

@@ -18,8 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from longwatch.server.access.limits import Rates, ServerLimits, Slots, Traffic
 from longwatch.server.access.origins import Hosts, preflight, sharing
 from longwatch.server.access.scopes import WEBSOCKET, has_route, required_scope
-from longwatch.server.access.tokens import Access
-from longwatch.server.access.tokens import Scope as TokenScope
+from longwatch.server.access.tokens import Access, TokenScope
 from longwatch.server.errors import NOT_FOUND, ApiError
 from longwatch.server.page.plain_pages import wants_page
 

@@ -32,7 +32,7 @@ class Hosts:
     ) -> Hosts:
         """What follows from where the server listens and what is let in besides."""
         names = {_bracketed(name.lower()) for name in (host, *allow_hosts) if name}
-        origins = {checked_origin(origin) for origin in allow_origins}
+        origins = {parse_origin(origin) for origin in allow_origins}
         return cls(LOOPBACK_NAMES | names, frozenset(origins), any_address=not is_loopback(host))
 
     def serves(self, host: str) -> bool:
@@ -58,7 +58,7 @@ class Hosts:
         return same and parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def checked_origin(origin: str) -> str:
+def parse_origin(origin: str) -> str:
     """The origin as browsers write it, or `InvalidInput`."""
     try:
         parts = urlsplit(origin)
@@ -70,7 +70,7 @@ def checked_origin(origin: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def checked_proxy(text: str) -> str:
+def parse_proxy(text: str) -> str:
     """The address or network of a proxy, or `InvalidInput`."""
     try:
         return str(ip_network(text, strict=False) if "/" in text else ip_address(text))
@@ -121,7 +121,7 @@ CORS_HEADERS = (
 )
 CORS_EXPOSED = b"ETag, Longwatch-Position, Longwatch-Stale, Longwatch-Version, Retry-After"
 CORS_SECONDS = b"600"
-EVERY_ANSWER = (
+SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -130,7 +130,7 @@ EVERY_ANSWER = (
 
 def sharing(send: Send, origin: str | None) -> Send:
     """Add what every answer carries, and what lets a page of another origin read it."""
-    extra = list(EVERY_ANSWER)
+    extra = list(SECURITY_HEADERS)
     if origin is not None:
         extra = [
             (b"x-content-type-options", b"nosniff"),

@@ -12,18 +12,18 @@ from typing import Final
 
 from starlette.routing import compile_path
 
-from longwatch.server.access.tokens import Scope
+from longwatch.server.access.tokens import TokenScope
 from longwatch.server.page.static_files import PAGE_PATHS
 
 PUBLIC: Final = None  # no token is required
-READ, WRITE = Scope.READ, Scope.WRITE
+READ, WRITE = TokenScope.READ, TokenScope.WRITE
 WEBSOCKET = "WEBSOCKET"  # in the place of a method
 
 PROJECT = "/api/projects/{project_id}"
 SESSION = f"{PROJECT}/sessions/{{session_id}}"
 TURN = f"{SESSION}/turns/{{turn_id}}"
 
-REQUIRED: Mapping[tuple[str, str], Scope | None] = {
+REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
     **{("GET", path): PUBLIC for path in PAGE_PATHS},
     ("GET", "/viewer/{name:path}"): PUBLIC,
     ("GET", "/favicon.ico"): PUBLIC,
@@ -71,7 +71,7 @@ REQUIRED: Mapping[tuple[str, str], Scope | None] = {
 }
 
 
-def required_scope(method: str, path: str) -> Scope | None:
+def required_scope(method: str, path: str) -> TokenScope | None:
     """What a request requires; None if it requires no token."""
     for pattern, required in _PATTERNS.get("GET" if method == "HEAD" else method, ()):
         if pattern.match(path):
@@ -90,7 +90,7 @@ def _pattern(templates: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(texts))
 
 
-def _patterns(method: str) -> tuple[tuple[re.Pattern[str], Scope | None], ...]:
+def _patterns(method: str) -> tuple[tuple[re.Pattern[str], TokenScope | None], ...]:
     """The strictest first: a path that matches two entries requires what the stricter one does."""
     found = {
         required: [path for (each, path), needed in REQUIRED.items() if (each, needed) == (method, required)]

@@ -30,14 +30,14 @@ TOKEN_BYTES = 32
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-class Scope(StrEnum):
+class TokenScope(StrEnum):
     """What a caller may do."""
 
     READ = "read"
     WRITE = "write"  # and read
 
-    def allows(self, wanted: Scope) -> bool:
-        return self is Scope.WRITE or wanted is Scope.READ
+    def allows(self, wanted: TokenScope) -> bool:
+        return self is TokenScope.WRITE or wanted is TokenScope.READ
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class Access:
 
     def __init__(self, tokens: Tokens | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
-        self._digests: list[tuple[Scope, bytes]] = []
+        self._digests: list[tuple[TokenScope, bytes]] = []
         self._codes: dict[bytes, int] = {}  # digest -> epoch ms of its end
         self._key = b""
         if tokens is not None:
-            self._digests.append((Scope.WRITE, _digest(tokens.write)))
+            self._digests.append((TokenScope.WRITE, _digest(tokens.write)))
             if tokens.read is not None:
-                self._digests.append((Scope.READ, _digest(tokens.read)))
+                self._digests.append((TokenScope.READ, _digest(tokens.read)))
             together = f"{tokens.write}\0{tokens.read or ''}".encode()
             self._key = hmac.digest(together, b"longwatch cookie", "sha256")
 
@@ -82,10 +82,10 @@ class Access:
         """Whether no token is needed."""
         return not self._digests
 
-    def scope_of(self, headers: Headers) -> Scope | None:
+    def scope_of(self, headers: Headers) -> TokenScope | None:
         """What a request may do by its headers; None: nothing. A token that is given counts alone."""
         if self.is_open:
-            return Scope.WRITE
+            return TokenScope.WRITE
         cookies: list[bytes] = []
         for name, value in headers:
             if name == b"authorization":
@@ -96,7 +96,7 @@ class Access:
         scopes = [self._scope_of_cookie(each) for value in cookies for each in _cookies(value)]
         return next((scope for scope in scopes if scope is not None), None)
 
-    def scope_of_token(self, token: bytes) -> Scope | None:
+    def scope_of_token(self, token: bytes) -> TokenScope | None:
         """What this token allows. Takes the same time whichever it is."""
         given, found = sha256(token).digest(), None
         for scope, digest in self._digests:
@@ -119,18 +119,18 @@ class Access:
                 del self._codes[digest]
         return good
 
-    def new_cookie(self, scope: Scope) -> str:
+    def new_cookie(self, scope: TokenScope) -> str:
         """The value of a cookie with this scope."""
         ends = self._clock.now_ms() // 1000 + COOKIE_SECONDS
         said = f"{scope.value}.{ends}.{secrets.token_hex(8)}"
         return f"{said}.{self._signature(said)}"
 
-    def _scope_of_cookie(self, value: str) -> Scope | None:
+    def _scope_of_cookie(self, value: str) -> TokenScope | None:
         said, _, signature = value.rpartition(".")
         if not hmac.compare_digest(self._signature(said).encode(), signature.encode(errors="replace")):
             return None
         word, ends, _ = said.split(".")  # signed by us, so it has this form
-        return Scope(word) if self._clock.now_ms() // 1000 < int(ends) else None
+        return TokenScope(word) if self._clock.now_ms() // 1000 < int(ends) else None
 
     def _signature(self, said: str) -> str:
         return hmac.digest(self._key, said.encode(errors="replace"), "sha256").hex()

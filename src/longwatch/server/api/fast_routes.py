@@ -1,6 +1,6 @@
 """The status of a turn in plain ASGI, ahead of the framework: what is asked most often costs least.
 
-The answer comes from the board. Whether the caller has it already is decided by the tag, before a body is
+The answer comes from the board. Whether the caller has it already is decided by the etag, before a body is
 looked at.
 """
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longwatch.errors import LongwatchError
-from longwatch.server.api.long_polling import deadline, look_at_turn, staleness, until_changed
+from longwatch.server.api.long_polling import deadline, find_cached_turn, stale_headers, wait_for_change
 from longwatch.server.api.parameters import MAX_WAIT_SECONDS
 from longwatch.server.cache.rendered_responses import NOTHING, TURN, AsgiResponse, ToldTurn
 from longwatch.server.context import ServerContext
@@ -24,7 +24,7 @@ POSITION_NAME = POSITION.lower().encode()
 ALLOW = {"Allow": "GET, HEAD"}
 
 
-class HotStatus:
+class FastStatus:
     """Answers `…/turns/{t}/status`, and lets everything else through."""
 
     def __init__(self, app: ASGIApp, context: ServerContext) -> None:
@@ -39,7 +39,7 @@ class HotStatus:
         project, session, turn = asked
         if _header(scope, POSITION_NAME) is not None:
             return None  # the journal has to be read
-        watched = self._context.board.glance(TURN, turn)
+        watched = self._context.run_cache.glance(TURN, turn)
         if watched is None or not watched.state.belongs_to(project, session):
             return None
         if self._context.hub.trouble(turn) is not None:
@@ -69,13 +69,13 @@ class HotStatus:
         wait = wait_of(query) if query else 0
         known = _header(scope, b"if-none-match")
         position = (_header(scope, POSITION_NAME) or b"").decode("latin-1")
-        watched = await look_at_turn(self._context, project, session, turn, position)
+        watched = await find_cached_turn(self._context, project, session, turn, position)
         if wait and known is not None:
             has = known.decode("latin-1")
             until = deadline(self._context, wait)
-            await until_changed(self._context, watched, lambda told: not matches(has, told.tag), until)
+            await wait_for_change(self._context, watched, lambda told: not matches(has, told.tag), until)
         start, body = _told(watched.state, known)
-        stale = staleness(self._context, turn)
+        stale = stale_headers(self._context, turn)
         if stale:
             more = [(name.lower().encode(), value.encode()) for name, value in stale.items()]
             start = {**start, "headers": [*start["headers"], *more]}

@@ -19,13 +19,13 @@ from longwatch.server.api.long_polling import deadline
 from longwatch.server.api.openapi import (
     CACHE_HEADER,
     DISPOSITION_HEADER,
-    TAG_HEADER,
+    ETAG_HEADER,
     VERSION_HEADER,
     WITH_BODY,
-    errors,
-    plain,
-    tagged,
-    written,
+    error_responses,
+    etag_responses,
+    json_responses,
+    write_responses,
 )
 from longwatch.server.api.parameters import (
     ContextDep,
@@ -34,17 +34,17 @@ from longwatch.server.api.parameters import (
     ProjectId,
     RequestBody,
     WaitQuery,
-    plain_digits,
+    require_digits,
 )
 from longwatch.server.api.runs import attachment
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError
 from longwatch.server.responses import (
-    bytes_answer,
-    json_answer,
+    bytes_response,
+    json_response,
     matches,
     not_modified,
-    weak_tag,
+    weak_etag,
 )
 
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -53,7 +53,7 @@ NO_SCRIPTS = "default-src 'none'; sandbox"
 MOST_PATHS = 10_000
 
 CONTENT_HEADERS = {
-    "ETag": TAG_HEADER,
+    "ETag": ETAG_HEADER,
     "Cache-Control": CACHE_HEADER,
     "Longwatch-Version": VERSION_HEADER,
     "Content-Security-Policy": {
@@ -62,14 +62,14 @@ CONTENT_HEADERS = {
     },
     "Content-Disposition": DISPOSITION_HEADER,  # of bytes, not of text
 }
-DOCUMENT_HEADERS = {"ETag": TAG_HEADER, "Longwatch-Version": VERSION_HEADER, "Cache-Control": CACHE_HEADER}
+DOCUMENT_HEADERS = {"ETag": ETAG_HEADER, "Longwatch-Version": VERSION_HEADER, "Cache-Control": CACHE_HEADER}
 UPDATE_CONTENT = {BINARY_TYPE: {"schema": {"type": "string", "contentMediaType": BINARY_TYPE}}}
 
 router = APIRouter(prefix="/api/projects/{project_id}", tags=["files"])
 document_router = APIRouter(prefix="/api/projects/{project_id}/documents", tags=["documents"])
 
 Version = Annotated[int, Field(ge=0, le=2**53, strict=True)]
-VersionQuery = Annotated[int | None, Field(ge=0, le=2**53), BeforeValidator(plain_digits)]
+VersionQuery = Annotated[int | None, Field(ge=0, le=2**53), BeforeValidator(require_digits)]
 Path = Annotated[str, Field(max_length=1024)]
 
 
@@ -84,7 +84,7 @@ class FileStatusRequest(RequestBody):
     )
 
 
-@router.get("/files", response_class=Response, responses=tagged(FileList, 404))
+@router.get("/files", response_class=Response, responses=etag_responses(FileList, 404))
 async def list_files(
     context: ContextDep,
     project_id: ProjectId,
@@ -97,28 +97,28 @@ async def list_files(
 ) -> Response:
     """List the files of a project. With `wait`, a response without changes takes up to that many seconds."""
     version = await must_exist(context, project_id)
-    tag = _list_tag(version, prefix, since)
-    if wait and (matches(if_none_match, tag) or since == version):
+    etag = _list_etag(version, prefix, since)
+    if wait and (matches(if_none_match, etag) or since == version):
         until = deadline(context, wait)
-        version = await context.versions.wait_past(project_id, version, until)
-        tag = _list_tag(version, prefix, since)
-    if matches(if_none_match, tag):
-        return not_modified(tag)
+        version = await context.file_versions.wait_past(project_id, version, until)
+        etag = _list_etag(version, prefix, since)
+    if matches(if_none_match, etag):
+        return not_modified(etag)
     found = await context.call(context.documents.files, project_id, prefix=prefix or None, since=since)
     files = FileList(version=found.version, files=[FileView.of(entry) for entry in found.files])
-    return json_answer(files, tag=_list_tag(found.version, prefix, since))
+    return json_response(files, etag=_list_etag(found.version, prefix, since))
 
 
-def _list_tag(version: int, prefix: str, since: int | None) -> str:
+def _list_etag(version: int, prefix: str, since: int | None) -> str:
     """The version of the project identifies its list; a part of the list needs the query as well."""
-    return _version_tag(version) if not prefix and since is None else weak_tag(version, prefix, since)
+    return _version_etag(version) if not prefix and since is None else weak_etag(version, prefix, since)
 
 
-def _version_tag(version: int) -> str:
+def _version_etag(version: int) -> str:
     return f'W/"v{version}"'
 
 
-@router.post("/files/status", response_class=Response, responses=written(FileChanges, 404))
+@router.post("/files/status", response_class=Response, responses=write_responses(FileChanges, 404))
 async def changed_files(
     context: ContextDep, project_id: ProjectId, known: Annotated[FileStatusRequest, Body()]
 ) -> Response:
@@ -130,7 +130,7 @@ async def changed_files(
         listed = await context.call(context.documents.files, project_id, since=0)
         found = listed.files
     changes = (FileChangeView.of(entry, known.versions) for entry in found)
-    return json_answer(FileChanges(changes=[change for change in changes if change is not None]))
+    return json_response(FileChanges(changes=[change for change in changes if change is not None]))
 
 
 @router.get(
@@ -144,9 +144,9 @@ async def changed_files(
         },
         304: {
             "description": "Unchanged since `If-None-Match`.",
-            "headers": {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER},
+            "headers": {"ETag": ETAG_HEADER, "Cache-Control": CACHE_HEADER},
         },
-        **errors(404),
+        **error_responses(404),
     },
 )
 async def read_content(
@@ -154,21 +154,21 @@ async def read_content(
 ) -> Response:
     """Read a file's text or bytes."""
     entry = await find_file(context, project_id, path)
-    tag = f'W/"{entry.sha256[:32]}"'
-    if matches(if_none_match, tag):
-        return not_modified(tag)
+    etag = f'W/"{entry.sha256[:32]}"'
+    if matches(if_none_match, etag):
+        return not_modified(etag)
     body = await context.call(context.documents.content, project_id, path)
     headers = {"Longwatch-Version": str(entry.version), "Content-Security-Policy": NO_SCRIPTS}
     if entry.kind is FileKind.TEXT:
-        return bytes_answer(body, TEXT_TYPE, tag=tag, headers=headers)
+        return bytes_response(body, TEXT_TYPE, etag=etag, headers=headers)
     headers["Content-Disposition"] = attachment(entry.path.rpartition("/")[2], "")
-    return bytes_answer(body, BINARY_TYPE, tag=tag, headers=headers)
+    return bytes_response(body, BINARY_TYPE, etag=etag, headers=headers)
 
 
 @router.put(
     "/content/{path:path}",
     response_class=Response,
-    responses=written(WriteResult, 404),
+    responses=write_responses(WriteResult, 404),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -196,13 +196,15 @@ async def write_content(
                 400, "not_utf8", f"The text is not UTF-8: {error.reason}. Send other bytes as {BINARY_TYPE}."
             ) from error
         applied = await context.call(context.documents.write_text, project_id, path, text)
-    return json_answer(WriteResult.of(applied))
+    return json_response(WriteResult.of(applied))
 
 
-@router.delete("/content/{path:path}", response_class=Response, responses=plain(FileView, *WITH_BODY, 404))
+@router.delete(
+    "/content/{path:path}", response_class=Response, responses=json_responses(FileView, *WITH_BODY, 404)
+)
 async def delete_content(context: ContextDep, project_id: ProjectId, path: FilePath) -> Response:
     """Delete a file. Deleting it again changes nothing."""
-    return json_answer(FileView.of(await context.call(context.documents.delete, project_id, path)))
+    return json_response(FileView.of(await context.call(context.documents.delete, project_id, path)))
 
 
 @document_router.get(
@@ -215,7 +217,7 @@ async def delete_content(context: ContextDep, project_id: ProjectId, path: FileP
             "headers": DOCUMENT_HEADERS,
         },
         304: {"description": "The client has the newest version.", "headers": DOCUMENT_HEADERS},
-        **errors(404),
+        **error_responses(404),
     },
 )
 async def read_document(
@@ -236,19 +238,19 @@ async def read_document(
     vector = decode_vector(state_vector)
 
     def is_newest(current: int) -> bool:
-        return version == current or matches(if_none_match, _version_tag(current))
+        return version == current or matches(if_none_match, _version_etag(current))
 
     current = (await find_file(context, project_id, path)).version
     if wait and is_newest(current):
         current = await _wait_for_version(context, project_id, path, current, wait)
     if is_newest(current):
-        return not_modified(_version_tag(current), {"Longwatch-Version": str(current)})
+        return not_modified(_version_etag(current), {"Longwatch-Version": str(current)})
     if vector is None:
         state = await context.call(context.documents.read, project_id, path)
     else:
         state = await context.call(context.documents.diff, project_id, path, vector)
     headers = {"Longwatch-Version": str(state.version)}
-    return bytes_answer(state.update, BINARY_TYPE, tag=_version_tag(state.version), headers=headers)
+    return bytes_response(state.update, BINARY_TYPE, etag=_version_etag(state.version), headers=headers)
 
 
 async def _wait_for_version(
@@ -262,13 +264,13 @@ async def _wait_for_version(
         current = (await find_file(context, project_id, path)).version
         if current != version or loop.time() >= until or context.closing.is_set():
             return current
-        seen = await context.versions.wait_past(project_id, seen, until)
+        seen = await context.file_versions.wait_past(project_id, seen, until)
 
 
 @document_router.post(
     "/{path:path}",
     response_class=Response,
-    responses=written(WriteResult, 404),
+    responses=write_responses(WriteResult, 404),
     openapi_extra={"requestBody": {"required": True, "content": UPDATE_CONTENT}},
 )
 async def update_document(
@@ -283,7 +285,7 @@ async def update_document(
     """Merge a Yjs update into a document, which is created if it does not exist."""
     await must_exist(context, project_id)
     applied = await context.call(context.documents.apply, project_id, path, await request.body(), kind=kind)
-    return json_answer(WriteResult.of(applied))
+    return json_response(WriteResult.of(applied))
 
 
 def decode_vector(text: str) -> bytes | None:

@@ -12,12 +12,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from longwatch.model.json_schema import STRICT
-from longwatch.server.access.tokens import COOKIE, COOKIE_SECONDS, Scope
-from longwatch.server.api.openapi import written
+from longwatch.server.access.tokens import COOKIE, COOKIE_SECONDS, TokenScope
+from longwatch.server.api.openapi import write_responses
 from longwatch.server.api.parameters import ContextDep, RequestBody
 from longwatch.server.errors import ApiError
 from longwatch.server.page.plain_pages import HTML_TYPE, NOT_STORED, PAGE_HEADERS, plain_page
-from longwatch.server.responses import json_answer
+from longwatch.server.responses import json_response
 
 COOKIE_HEADER = {
     "Set-Cookie": {
@@ -43,23 +43,23 @@ class GrantedScope:
 
     __pydantic_config__ = STRICT
 
-    scope: Scope
+    scope: TokenScope
 
 
 @router.post(
     "/api/login",
     tags=["server"],
     response_class=Response,
-    responses=written(GrantedScope, headers=COOKIE_HEADER),
+    responses=write_responses(GrantedScope, headers=COOKIE_HEADER),
 )
 async def log_in(context: ContextDep, request: Request, given: Annotated[LoginRequest, Body()]) -> Response:
     """Exchange a token for a cookie, so that a page can call without having the token."""
     scope = context.access.scope_of_token(given.token.encode(errors="replace"))
     if context.access.is_open:
-        scope = Scope.WRITE
+        scope = TokenScope.WRITE
     if scope is None:
         raise wrong_token()
-    answer = json_answer(GrantedScope(scope=scope), headers=NOT_STORED)
+    answer = json_response(GrantedScope(scope=scope), headers=NOT_STORED)
     set_cookie(answer, context.access.new_cookie(scope), request)
     return answer
 
@@ -72,7 +72,7 @@ async def login_page(context: ContextDep, request: Request, code: str = "") -> R
     if not context.access.redeem(code):
         told = "This link was used already or is older than ten minutes. Paste a token to sign in."
         return _form(escape(told) + SERVE_SAYS, status=401)
-    return _entered(context.access.new_cookie(Scope.WRITE), request)
+    return _entered(context.access.new_cookie(TokenScope.WRITE), request)
 
 
 @router.post("/login", include_in_schema=False, response_class=Response)

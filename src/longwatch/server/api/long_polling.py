@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-def staleness(context: ServerContext, run_id: str) -> dict[str, str]:
+def stale_headers(context: ServerContext, run_id: str) -> dict[str, str]:
     """The header of an answer from memory while the journal cannot be read: it is the last that was known."""
     return {STALE: "journal unavailable"} if context.hub.trouble(run_id) is not None else {}
 
@@ -36,7 +36,7 @@ def remaining(context: ServerContext, until: float) -> float:
     return max(0.0, until - asyncio.get_running_loop().time())
 
 
-async def until_changed(
+async def wait_for_change(
     context: ServerContext, watched: CachedRun[S], is_news: Callable[[S], bool], until: float
 ) -> None:
     """Wait until the run stands otherwise than the caller knows, or the time is up."""
@@ -49,7 +49,7 @@ async def until_changed(
             return
 
 
-async def look_at_turn(
+async def find_cached_turn(
     context: ServerContext, project_id: str, session_id: str, turn_id: str, position: str = ""
 ) -> CachedRun[ToldTurn]:
     """The turn on the board, or an error that says what of the three is not there.
@@ -57,15 +57,15 @@ async def look_at_turn(
     With the position of a write, everything that was stored with it is there.
     """
     conversation_run(project_id, session_id)  # names that can be none are refused before anything is read
-    watched = await context.board.look(TURN, validate_turn_id(turn_id))
+    watched = await context.run_cache.look(TURN, validate_turn_id(turn_id))
     if not watched.state.belongs_to(project_id, session_id):
-        context.board.drop_empty(TURN, turn_id)
+        context.run_cache.drop_empty(TURN, turn_id)
         await context.call(context.conversations.turn, project_id, session_id, turn_id)
-        await context.board.catch_up(turn_id)  # it has just been created
-        watched = await context.board.look(TURN, turn_id)
+        await context.run_cache.catch_up(turn_id)  # it has just been created
+        watched = await context.run_cache.look(TURN, turn_id)
     if position:
         # Also if the last event of the write is known: a journal may show it before the others.
-        await context.board.catch_up(turn_id)
+        await context.run_cache.catch_up(turn_id)
         if not has_position(watched.state.state, position):
             raise InvalidCursor(
                 f"Position {position[:80]!r} is not in this journal: it is of another turn, or has expired. "

@@ -15,10 +15,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from longwatch.model.json_schema import STRICT
-from longwatch.server.api.openapi import plain
+from longwatch.server.api.openapi import json_responses
 from longwatch.server.api.parameters import ContextDep
 from longwatch.server.context import ServerContext
-from longwatch.server.responses import json_answer
+from longwatch.server.responses import json_response
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -41,7 +41,7 @@ def health_routes() -> APIRouter:
     router = APIRouter()
     asked, failures = -HOLDS_SECONDS, 0
 
-    @router.get("/api/health", tags=["server"], response_class=Response, responses=plain(Health))
+    @router.get("/api/health", tags=["server"], response_class=Response, responses=json_responses(Health))
     async def health(context: ContextDep) -> Response:
         """Tell that the server runs and that its journal answers; 503 if that does not."""
         nonlocal asked, failures
@@ -50,7 +50,7 @@ def health_routes() -> APIRouter:
             await context.async_journal.find_runs(limit=1)
             asked, failures = now, failed
         scheme = context.journal.url.partition(":")[0]
-        return json_answer(Health(status="ok", journal=scheme), headers={"Cache-Control": "no-store"})
+        return json_response(Health(status="ok", journal=scheme), headers={"Cache-Control": "no-store"})
 
     return router
 
@@ -95,4 +95,4 @@ class _Collected:
         yield GaugeMetricFamily("longwatch_streams", "Streams, sockets and long polls open.", traffic.held)
         yield GaugeMetricFamily("longwatch_followers", "Who follows a run.", context.hub.followers)
         yield GaugeMetricFamily("longwatch_followed_runs", "Runs followed live.", context.hub.runs)
-        yield GaugeMetricFamily("longwatch_board_runs", "Runs on the board.", len(context.board))
+        yield GaugeMetricFamily("longwatch_board_runs", "Runs on the board.", len(context.run_cache))

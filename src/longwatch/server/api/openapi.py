@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from longwatch.server.access.scopes import REQUIRED
-from longwatch.server.access.tokens import COOKIE, Scope
+from longwatch.server.access.tokens import COOKIE, TokenScope
 from longwatch.server.api.parameters import MAX_CURSOR, MAX_WAIT_SECONDS
 from longwatch.server.responses import POSITION
 from longwatch.turns.views import TurnStatusView
@@ -37,7 +37,7 @@ ERRORS: Mapping[int, str] = {
 EVERYWHERE = (400, 401, 403, 414, 422, 431, 503)
 WITH_BODY = (408, 413, 429)
 
-TAG_HEADER = {
+ETAG_HEADER = {
     "description": "Weak tag of the content, the same on every server.",
     "schema": {"type": "string"},
 }
@@ -75,17 +75,17 @@ class ErrorBody(BaseModel):
     details: list[ErrorDetail] = Field(default_factory=list)
 
 
-class ErrorAnswer(BaseModel):
+class ErrorResponse(BaseModel):
     """Every answer from 400 on has this shape."""
 
     error: ErrorBody
 
 
-def errors(*statuses: int) -> Responses:
+def error_responses(*statuses: int) -> Responses:
     """The errors that every route can give, and these. Only a route with a body can have too large a one."""
     found: Responses = {}
     for status in sorted({*EVERYWHERE, *statuses}):
-        found[status] = {"model": ErrorAnswer, "description": ERRORS[status]}
+        found[status] = {"model": ErrorResponse, "description": ERRORS[status]}
         if status in (429, 503):
             found[status]["headers"] = {"Retry-After": RETRY_HEADER}
         elif status == 401:
@@ -95,21 +95,21 @@ def errors(*statuses: int) -> Responses:
     return found
 
 
-def tagged(
+def etag_responses(
     model: type, *statuses: int, description: str = "As it stands.", from_memory: bool = False
 ) -> Responses:
     """A JSON answer with a tag, its 304, and errors. One from memory says if it may be stale."""
-    headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER}
+    headers = {"ETag": ETAG_HEADER, "Cache-Control": CACHE_HEADER}
     if from_memory:
         headers["Longwatch-Stale"] = STALE_HEADER
     return {
         200: {"model": model, "description": description, "headers": headers},
         304: {"description": "Unchanged since `If-None-Match`.", "headers": headers},
-        **errors(*statuses),
+        **error_responses(*statuses),
     }
 
 
-def plain(
+def json_responses(
     model: type,
     *statuses: int,
     status: int = 200,
@@ -120,11 +120,11 @@ def plain(
     all_headers = {"Cache-Control": CACHE_HEADER, **(headers or {})}
     return {
         status: {"model": model, "description": description, "headers": all_headers},
-        **errors(*statuses),
+        **error_responses(*statuses),
     }
 
 
-def written(
+def write_responses(
     model: type,
     *statuses: int,
     status: int = 200,
@@ -132,10 +132,12 @@ def written(
     headers: Mapping[str, Any] | None = None,
 ) -> Responses:
     """The same of a route that takes a body."""
-    return plain(model, *WITH_BODY, *statuses, status=status, description=description, headers=headers)
+    return json_responses(
+        model, *WITH_BODY, *statuses, status=status, description=description, headers=headers
+    )
 
 
-def download(media_type: str, description: str, *statuses: int) -> Responses:
+def download_responses(media_type: str, description: str, *statuses: int) -> Responses:
     """A file that a browser saves, and errors."""
     return {
         200: {
@@ -143,12 +145,12 @@ def download(media_type: str, description: str, *statuses: int) -> Responses:
             "content": {media_type: {"schema": {"type": "string"}}},
             "headers": {"Content-Disposition": DISPOSITION_HEADER, "Cache-Control": CACHE_HEADER},
         },
-        **errors(*statuses),
+        **error_responses(*statuses),
     }
 
 
 STATUS_PATH = "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status"
-ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
 ABOUT = """Runs, turns and documents: read, followed, appended to. Executions: read and followed.
 
 Every answer from 400 on has one shape, `{"error": {"code", "message", "details"?}}`. Answers that have an
@@ -188,7 +190,7 @@ def describe(app: FastAPI) -> None:
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = completed(
+            app.openapi_schema = complete_schema(
                 get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
             )
         return app.openapi_schema
@@ -196,7 +198,7 @@ def describe(app: FastAPI) -> None:
     app.openapi = schema  # type: ignore[method-assign]
 
 
-def completed(schema: dict[str, Any]) -> dict[str, Any]:
+def complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with what the framework does not know."""
     components = schema.setdefault("components", {})
     shapes = components.setdefault("schemas", {})
@@ -229,7 +231,7 @@ def _add_scopes(paths: dict[str, Any]) -> None:
     required = {(method, path.replace(":path}", "}")): scope for (method, path), scope in REQUIRED.items()}
     for path, operations in paths.items():
         for method, operation in operations.items():
-            scope = required.get((method.upper(), path), Scope.WRITE)
+            scope = required.get((method.upper(), path), TokenScope.WRITE)
             operation["x-required-scope"] = "none" if scope is None else scope.value
             if scope is None:
                 operation["security"] = []
@@ -252,7 +254,7 @@ def _complete_headers(responses: dict[str, Any]) -> None:
 
 
 def _status_operation() -> dict[str, Any]:
-    headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER, "Longwatch-Stale": STALE_HEADER}
+    headers = {"ETag": ETAG_HEADER, "Cache-Control": CACHE_HEADER, "Longwatch-Stale": STALE_HEADER}
     return {
         "tags": ["turns"],
         "summary": "Turn Status",

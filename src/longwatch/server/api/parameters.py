@@ -89,20 +89,20 @@ FilePath = Annotated[
 TurnId = Annotated[str, Path(description="The id of the turn.", min_length=1, max_length=128)]
 
 
-def plain_digits(value: object) -> object:
+def require_digits(value: object) -> object:
     """`1_0`, ` 1` and `+1` are numbers for Python only."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("must be a whole number")
     return value
 
 
-PageLimit = Annotated[int, Field(ge=1, le=200), BeforeValidator(plain_digits)]
-EventPageSize = Annotated[int, Field(ge=1, le=5000), BeforeValidator(plain_digits)]
-Moment = Annotated[int, Field(ge=0, le=MAX_OCCURRED_AT), BeforeValidator(plain_digits)]
+PageLimit = Annotated[int, Field(ge=1, le=200), BeforeValidator(require_digits)]
+EventPageSize = Annotated[int, Field(ge=1, le=5000), BeforeValidator(require_digits)]
+Moment = Annotated[int, Field(ge=0, le=MAX_OCCURRED_AT), BeforeValidator(require_digits)]
 Wait = Annotated[
     int,
     Field(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for news when there is none."),
-    BeforeValidator(plain_digits),
+    BeforeValidator(require_digits),
 ]
 WaitQuery = Annotated[Wait, Query()]
 After = Annotated[

@@ -1,4 +1,4 @@
-"""Projects and sessions: make them, list them."""
+"""Projects and their sessions: create, list and show."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fastapi import APIRouter, Body
 from pydantic import Field
 from starlette.responses import Response
 
-from longwatch.server.api.openapi import plain, tagged, written
+from longwatch.server.api.openapi import etag_responses, json_responses, write_responses
 from longwatch.server.api.parameters import ContextDep, IfNoneMatch, ProjectId, RequestBody, SessionId
 from longwatch.server.context import ServerContext
-from longwatch.server.responses import json_answer, matches, not_modified, weak_tag
+from longwatch.server.responses import json_response, matches, not_modified, weak_etag
 from longwatch.turns.projects import Conversation
 from longwatch.turns.turn import tag_of
 from longwatch.turns.views import ProjectList, ProjectView, SessionList, SessionView
@@ -43,69 +43,71 @@ class CreateSessionRequest(RequestBody):
     title: Annotated[str, Field(max_length=1000)] = ""
 
 
-@router.get("", response_class=Response, responses=tagged(ProjectList))
+@router.get("", response_class=Response, responses=etag_responses(ProjectList))
 async def list_projects(context: ContextDep, if_none_match: IfNoneMatch = "") -> Response:
-    """List projects, the first one first."""
+    """List projects, oldest first."""
     projects = await context.call(context.conversations.projects)
-    tag = weak_tag(*((project.id, project.name, project.order) for project in projects))
-    if matches(if_none_match, tag):
-        return not_modified(tag)
-    return json_answer(ProjectList(projects=[ProjectView.of(project) for project in projects]), tag=tag)
+    etag = weak_etag(*((project.id, project.name, project.order) for project in projects))
+    if matches(if_none_match, etag):
+        return not_modified(etag)
+    return json_response(ProjectList(projects=[ProjectView.of(project) for project in projects]), etag=etag)
 
 
-@router.post("", status_code=201, response_class=Response, responses=written(ProjectView, 409, status=201))
+@router.post(
+    "", status_code=201, response_class=Response, responses=write_responses(ProjectView, 409, status=201)
+)
 async def create_project(context: ContextDep, wanted: Annotated[CreateProjectRequest, Body()]) -> Response:
-    """Make a project. The same again is the same project."""
+    """Create a project. A repeated request returns the same project."""
     project = await context.call(context.conversations.create_project, wanted.id or None, wanted.name or None)
-    return json_answer(ProjectView.of(project), status=201)
+    return json_response(ProjectView.of(project), status=201)
 
 
-@router.get("/{project_id}", response_class=Response, responses=plain(ProjectView, 404))
+@router.get("/{project_id}", response_class=Response, responses=json_responses(ProjectView, 404))
 async def show_project(context: ContextDep, project_id: ProjectId) -> Response:
     """Show one project."""
-    return json_answer(ProjectView.of(await context.call(context.conversations.project, project_id)))
+    return json_response(ProjectView.of(await context.call(context.conversations.project, project_id)))
 
 
-@router.get("/{project_id}/sessions", response_class=Response, responses=tagged(SessionList, 404))
+@router.get("/{project_id}/sessions", response_class=Response, responses=etag_responses(SessionList, 404))
 async def list_sessions(
     context: ContextDep, project_id: ProjectId, if_none_match: IfNoneMatch = ""
 ) -> Response:
-    """List the sessions of a project, the first one first, each with how its last turn stands."""
+    """List the sessions of a project, oldest first, each with the status of its last turn."""
     sessions = await context.call(_sessions, context, project_id)
-    tag = weak_tag(*(tag for tag, _ in sessions))
-    if matches(if_none_match, tag):
-        return not_modified(tag)
-    return json_answer(SessionList(sessions=[view for _, view in sessions]), tag=tag)
+    etag = weak_etag(*(etag for etag, _ in sessions))
+    if matches(if_none_match, etag):
+        return not_modified(etag)
+    return json_response(SessionList(sessions=[view for _, view in sessions]), etag=etag)
 
 
 @router.post(
     "/{project_id}/sessions",
     status_code=201,
     response_class=Response,
-    responses=written(SessionView, 404, 409, status=201),
+    responses=write_responses(SessionView, 404, 409, status=201),
 )
 async def create_session(
     context: ContextDep, project_id: ProjectId, wanted: Annotated[CreateSessionRequest, Body()]
 ) -> Response:
-    """Make a session. The same again is the same session."""
+    """Create a session. A repeated request returns the same session."""
     session = await context.call(
         context.conversations.create_conversation, project_id, wanted.id or None, wanted.title or None
     )
     _, view = await context.call(_session, context, session)
-    return json_answer(view, status=201)
+    return json_response(view, status=201)
 
 
 @router.get(
-    "/{project_id}/sessions/{session_id}", response_class=Response, responses=tagged(SessionView, 404)
+    "/{project_id}/sessions/{session_id}", response_class=Response, responses=etag_responses(SessionView, 404)
 )
 async def show_session(
     context: ContextDep, project_id: ProjectId, session_id: SessionId, if_none_match: IfNoneMatch = ""
 ) -> Response:
     """Show one session."""
     session = await context.call(context.conversations.conversation, project_id, session_id)
-    told, view = await context.call(_session, context, session)
-    tag = weak_tag(told)
-    return not_modified(tag) if matches(if_none_match, tag) else json_answer(view, tag=tag)
+    session_etag, view = await context.call(_session, context, session)
+    etag = weak_etag(session_etag)
+    return not_modified(etag) if matches(if_none_match, etag) else json_response(view, etag=etag)
 
 
 def _sessions(context: ServerContext, project_id: str) -> list[tuple[str, SessionView]]:
@@ -113,7 +115,8 @@ def _sessions(context: ServerContext, project_id: str) -> list[tuple[str, Sessio
 
 
 def _session(context: ServerContext, session: Conversation) -> tuple[str, SessionView]:
-    """A session's tag and view. Blocks the calling thread."""
+    """A session's ETag and view. Blocks the calling thread."""
     last = context.conversations.last_turn(session)
-    known = tag_of(last) if last is not None else ""
-    return weak_tag(session.id, session.title, session.turn_count, known), SessionView.of(session, last)
+    last_etag = tag_of(last) if last is not None else ""
+    etag = weak_etag(session.id, session.title, session.turn_count, last_etag)
+    return etag, SessionView.of(session, last)

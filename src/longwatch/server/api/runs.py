@@ -19,8 +19,8 @@ from longwatch.journal.views import AppendedEvents, EventPage, RunDetails, RunLi
 from longwatch.model.event import START, Event, Page
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, RunQuery
-from longwatch.server.api.long_polling import deadline, remaining, staleness
-from longwatch.server.api.openapi import download, plain, tagged, written
+from longwatch.server.api.long_polling import deadline, remaining, stale_headers
+from longwatch.server.api.openapi import download_responses, etag_responses, json_responses, write_responses
 from longwatch.server.api.parameters import (
     After,
     ContextDep,
@@ -35,19 +35,19 @@ from longwatch.server.api.parameters import (
 from longwatch.server.cache.rendered_responses import PAGE_EVENTS, all_events, known_already, run_body
 from longwatch.server.cache.run_cache import PULSE, RUN
 from longwatch.server.context import ServerContext
-from longwatch.server.event_intake import EVENT_SCHEMA, parsed_events
+from longwatch.server.event_intake import EVENT_SCHEMA, parse_events
 from longwatch.server.page.report import EventWriter, ReportParts, report_name
 from longwatch.server.responses import (
     JSON_TYPE,
     LINES_TYPE,
-    bytes_answer,
-    json_answer,
-    list_tag,
+    bytes_response,
+    json_response,
+    list_etag,
     matches,
     not_modified,
-    run_tag,
+    run_etag,
     to_json,
-    weak_tag,
+    weak_etag,
 )
 
 PIECE_BYTES = 64 * 1024  # of a download that are sent at once; an event may be larger
@@ -82,7 +82,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-@router.get("", response_class=Response, responses=tagged(RunList))
+@router.get("", response_class=Response, responses=etag_responses(RunList))
 async def list_runs(
     context: ContextDep,
     status: Annotated[Status | None, Query(description="Only runs with this status.")] = None,
@@ -113,18 +113,18 @@ async def list_runs(
         context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
     )
     now, hint = context.clock.now_ms(), context.unlisted.notice
-    tags = (run_tag(each.run, now, each.conditions) for each in page.runs)
-    tag = list_tag(tags, f"{page.cursor} {hint}")
-    if matches(if_none_match, tag):
-        return not_modified(tag)
+    tags = (run_etag(each.run, now, each.conditions) for each in page.runs)
+    etag = list_etag(tags, f"{page.cursor} {hint}")
+    if matches(if_none_match, etag):
+        return not_modified(etag)
     runs = [RunLine.of(each.run, now_ms=now, observed=each.conditions) for each in page.runs]
-    return json_answer(RunList(runs=runs, cursor=page.cursor, hint=hint), tag=tag)
+    return json_response(RunList(runs=runs, cursor=page.cursor, hint=hint), etag=etag)
 
 
 @router.get(
     "/{run_id}/export",
     response_class=Response,
-    responses=download(LINES_TYPE, "Every event, one per line.", 404),
+    responses=download_responses(LINES_TYPE, "Every event, one per line.", 404),
 )
 async def export_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as JSON lines, which `longwatch import` reads."""
@@ -137,11 +137,11 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 @router.get(
     "/{run_id}/report",
     response_class=Response,
-    responses=download("text/html", "One file that opens anywhere.", 404),
+    responses=download_responses("text/html", "One file that opens anywhere.", 404),
 )
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
-    summary = (await context.observed(await _find_run(context, run_id))).run
+    summary = (await context.observe(await _find_run(context, run_id))).run
     parts = await context.call(ReportParts.of, summary, now_ms=context.clock.now_ms())
 
     async def page() -> AsyncIterator[bytes]:
@@ -196,7 +196,7 @@ def attachment(name: str, suffix: str) -> str:
     return f"attachment; filename=\"{plain or 'run'}{suffix}\"; filename*=UTF-8''{full}"
 
 
-@router.get("/{run_id}/verify", response_class=Response, responses=plain(VerificationView, 404))
+@router.get("/{run_id}/verify", response_class=Response, responses=json_responses(VerificationView, 404))
 async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     """Verify that every event of a run is stored as it was written."""
     found = await _find_run(context, run_id)
@@ -210,10 +210,10 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
         expired_before=found.expired_before,
         counted=found.events if isinstance(context.journal, Arrivals) else None,
     )
-    return json_answer(VerificationView.of(run_id, report))
+    return json_response(VerificationView.of(run_id, report))
 
 
-@router.get("/{run_id}", response_class=Response, responses=tagged(RunDetails, 404, from_memory=True))
+@router.get("/{run_id}", response_class=Response, responses=etag_responses(RunDetails, 404, from_memory=True))
 async def show_run(
     context: ContextDep,
     request: Request,
@@ -227,29 +227,29 @@ async def show_run(
     known = await known_already(context, run_id, if_none_match) if attempt is None else None
     if known is not None:
         return not_modified(known)
-    watched = await context.board.look(RUN, run_id)
+    watched = await context.run_cache.look(RUN, run_id)
     run = watched.state
     if run is None:
-        context.board.drop_empty(RUN, run_id)
+        context.run_cache.drop_empty(RUN, run_id)
         raise _not_found(run_id)
-    observed = await context.observed(run.summary)
+    observed = await context.observe(run.summary)
     run = replace(run, summary=observed.run)
-    tag = run_tag(observed.run, context.clock.now_ms(), observed.conditions)
-    stale = staleness(context, run_id)
+    etag = run_etag(observed.run, context.clock.now_ms(), observed.conditions)
+    stale = stale_headers(context, run_id)
     if attempt is not None:
         run.at_attempt(attempt)  # raises if there is no such attempt
-        tag = weak_tag(tag, attempt)
-    if matches(if_none_match, tag):
-        return not_modified(tag, stale)
+        etag = weak_etag(etag, attempt)
+    if matches(if_none_match, etag):
+        return not_modified(etag, stale)
     accepts = "gzip" in request.headers.get("accept-encoding", "")
     body, is_compressed = await run_body(
-        context, watched, run, observed.conditions, tag, attempt=attempt, compressed=accepts
+        context, watched, run, observed.conditions, etag, attempt=attempt, compressed=accepts
     )
     encoding = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if is_compressed else {}
-    return bytes_answer(body, JSON_TYPE, tag=tag, headers=encoding | stale)
+    return bytes_response(body, JSON_TYPE, etag=etag, headers=encoding | stale)
 
 
-@event_router.get("/{run_id}/events", response_class=Response, responses=tagged(EventPage, 404))
+@event_router.get("/{run_id}/events", response_class=Response, responses=etag_responses(EventPage, 404))
 async def read_events(
     context: ContextDep,
     run_id: RunId,
@@ -263,25 +263,25 @@ async def read_events(
     page = await context.async_journal.read(run_id, after=cursor, limit=limit)
     if not page.events:
         page = await _wait_for_events(context, run_id, page, limit, wait)
-    tag = weak_tag(run_id, after, page.more, *(event.event_id for event in page.events))
-    if matches(if_none_match, tag):
-        return not_modified(tag)
-    return bytes_answer(await context.call(_encode_page, page), JSON_TYPE, tag=tag)
+    etag = weak_etag(run_id, after, page.more, *(event.event_id for event in page.events))
+    if matches(if_none_match, etag):
+        return not_modified(etag)
+    return bytes_response(await context.call(_encode_page, page), JSON_TYPE, etag=etag)
 
 
 async def _wait_for_events(context: ServerContext, run_id: str, page: Page, limit: int, wait: int) -> Page:
     """The next page that has events, within so many seconds. One follower per run wakes all long polls."""
     if not wait:
-        if page.cursor == START or context.board.glance(PULSE, run_id) is None:
+        if page.cursor == START or context.run_cache.glance(PULSE, run_id) is None:
             await _find_run(context, run_id)
         return page
     until = deadline(context, wait)
     while True:
-        watched = await context.board.look(PULSE, run_id, after=page.cursor)
+        watched = await context.run_cache.look(PULSE, run_id, after=page.cursor)
         if not watched.events and not watched.is_there:
-            context.board.drop_empty(PULSE, run_id)
+            context.run_cache.drop_empty(PULSE, run_id)
             await _find_run(context, run_id)
-            watched = await context.board.look(PULSE, run_id, after=page.cursor)
+            watched = await context.run_cache.look(PULSE, run_id, after=page.cursor)
             watched.is_there = True
         revision = watched.revision
         page = await context.async_journal.read(run_id, after=page.cursor, limit=limit)
@@ -300,7 +300,7 @@ def _encode_page(page: Page) -> bytes:
 @event_router.post(
     "/{run_id}/events",
     response_class=Response,
-    responses=written(AppendedEvents, 409, 415),
+    responses=write_responses(AppendedEvents, 409, 415),
     openapi_extra=APPEND_BODY,
 )
 async def append_events(
@@ -309,7 +309,7 @@ async def append_events(
     """Append events to a run, which begins with its first event. Appending an event again changes nothing."""
     body = await request.body()
     given = await context.call(
-        parsed_events,
+        parse_events,
         body,
         request.headers.get("content-type", ""),
         run_id=run_id,
@@ -319,11 +319,11 @@ async def append_events(
         most=context.limits.batch_events,
     )
     try:
-        await context.call(context.appender.append, given, now_ms=context.clock.now_ms())
+        await context.call(context.event_intake.append, given, now_ms=context.clock.now_ms())
     finally:
-        await context.board.catch_up(run_id)  # after a conflict, the other events are stored
+        await context.run_cache.catch_up(run_id)  # after a conflict, the other events are stored
     ids = [each.event.event_id for each in given]
-    return json_answer(AppendedEvents(stored=len(ids), event_ids=ids))
+    return json_response(AppendedEvents(stored=len(ids), event_ids=ids))
 
 
 async def _find_run(context: ServerContext, run_id: str) -> RunSummary:

@@ -1,4 +1,4 @@
-"""Turns: made, read, fed with lines, interrupted. Their status is answered ahead of this, in `hot`."""
+"""Turns: create, read, add lines, interrupt and end. `fast_routes` serves their status."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from longwatch.server.api.long_polling import deadline, look_at_turn, staleness, until_changed
-from longwatch.server.api.openapi import POSITION_HEADER, tagged, written
+from longwatch.server.api.long_polling import deadline, find_cached_turn, stale_headers, wait_for_change
+from longwatch.server.api.openapi import POSITION_HEADER, etag_responses, write_responses
 from longwatch.server.api.parameters import (
     ContextDep,
     IfNoneMatch,
@@ -20,7 +20,7 @@ from longwatch.server.api.parameters import (
     SessionId,
     TurnId,
     WaitQuery,
-    plain_digits,
+    require_digits,
 )
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError
@@ -28,37 +28,37 @@ from longwatch.server.responses import (
     JSON_TYPE,
     LINES_TYPE,
     POSITION,
-    bytes_answer,
-    json_answer,
+    bytes_response,
+    json_response,
     matches,
     not_modified,
-    weak_tag,
+    weak_etag,
 )
 from longwatch.turns.line_reader import MOST_LINES
 from longwatch.turns.turn import TurnState, position_of, tag_of
 from longwatch.turns.views import AcceptedLines, StartedTurn, TurnDetails, TurnLine, TurnList
 
 DIED = "the executor died and did not report an outcome"
-BODY_IN_A_THREAD = 200  # blocks, from which on the body is written beside the event loop
+THREAD_FROM_BLOCKS = 200  # a body with this many blocks is written outside the event loop
 
 router = APIRouter(prefix="/api/projects/{project_id}/sessions/{session_id}/turns", tags=["turns"])
 
-_written = partial(written, headers={POSITION: POSITION_HEADER})
+_write_responses = partial(write_responses, headers={POSITION: POSITION_HEADER})
 
 FirstLine = Annotated[
     int | None,
     Field(
         ge=0,
         le=MOST_LINES,
-        description="The number of the first line: what is there already is not stored again.",
+        description="The number of the first line. Lines that are stored already are not stored again.",
     ),
-    BeforeValidator(plain_digits),
+    BeforeValidator(require_digits),
 ]
 LINES_BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            LINES_TYPE: {"schema": {"type": "string", "description": "Stream-JSON, one object a line."}}
+            LINES_TYPE: {"schema": {"type": "string", "description": "Stream-JSON, one object per line."}}
         },
     }
 }
@@ -128,7 +128,7 @@ class EndTurnRequest(RequestBody):
     )
 
 
-@router.get("", response_class=Response, responses=tagged(TurnList, 404))
+@router.get("", response_class=Response, responses=etag_responses(TurnList, 404))
 async def list_turns(
     context: ContextDep,
     project_id: ProjectId,
@@ -136,16 +136,19 @@ async def list_turns(
     if_none_match: IfNoneMatch = "",
     position: PositionToken = "",
 ) -> Response:
-    """List the turns of a session, the first one first, without their blocks."""
+    """List the turns of a session, oldest first, without their blocks."""
     turns = await context.call(context.conversations.turns, project_id, session_id, thorough=bool(position))
-    tag = weak_tag(*((turn.turn_id, tag_of(turn)) for turn in turns))
-    if matches(if_none_match, tag):
-        return not_modified(tag)
-    return json_answer(TurnList(turns=[TurnLine.of(turn) for turn in turns]), tag=tag)
+    etag = weak_etag(*((turn.turn_id, tag_of(turn)) for turn in turns))
+    if matches(if_none_match, etag):
+        return not_modified(etag)
+    return json_response(TurnList(turns=[TurnLine.of(turn) for turn in turns]), etag=etag)
 
 
 @router.post(
-    "", status_code=201, response_class=Response, responses=_written(TurnDetails, 404, 409, status=201)
+    "",
+    status_code=201,
+    response_class=Response,
+    responses=_write_responses(TurnDetails, 404, 409, status=201),
 )
 async def create_turn(
     context: ContextDep,
@@ -153,7 +156,7 @@ async def create_turn(
     session_id: SessionId,
     wanted: Annotated[CreateTurnRequest, Body()],
 ) -> Response:
-    """Make a turn, pending. Turns of the session that have not ended are cancelled."""
+    """Create a pending turn. Turns of the session that have not ended are cancelled."""
     cancelled: list[str] = []
     state = await context.call(
         context.conversations.create_turn,
@@ -164,11 +167,13 @@ async def create_turn(
         on_cancelled=cancelled.append,
     )
     for turn_id in (*cancelled, state.turn_id):
-        await context.board.catch_up(turn_id)
-    return json_answer(TurnDetails.of(state), status=201, headers={POSITION: position_of(state)})
+        await context.run_cache.catch_up(turn_id)
+    return json_response(TurnDetails.of(state), status=201, headers={POSITION: position_of(state)})
 
 
-@router.get("/{turn_id}", response_class=Response, responses=tagged(TurnDetails, 404, from_memory=True))
+@router.get(
+    "/{turn_id}", response_class=Response, responses=etag_responses(TurnDetails, 404, from_memory=True)
+)
 async def show_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -178,22 +183,22 @@ async def show_turn(
     if_none_match: IfNoneMatch = "",
     position: PositionToken = "",
 ) -> Response:
-    """Show a turn with its blocks. With `wait` and a tag that is still true, 304 comes only after so long."""
-    watched = await look_at_turn(context, project_id, session_id, turn_id, position)
+    """Show a turn with its blocks. With `wait` and a current ETag, a 304 takes that many seconds."""
+    watched = await find_cached_turn(context, project_id, session_id, turn_id, position)
     if wait and if_none_match:
         until = deadline(context, wait)
-        await until_changed(context, watched, lambda told: not matches(if_none_match, told.tag), until)
-    told, stale = watched.state, staleness(context, turn_id)
-    if matches(if_none_match, told.tag):
-        return not_modified(told.tag, stale)
-    if told.state.block_count < BODY_IN_A_THREAD:
-        body = told.body
+        await wait_for_change(context, watched, lambda turn: not matches(if_none_match, turn.tag), until)
+    turn, stale = watched.state, stale_headers(context, turn_id)
+    if matches(if_none_match, turn.tag):
+        return not_modified(turn.tag, stale)
+    if turn.state.block_count < THREAD_FROM_BLOCKS:
+        body = turn.body
     else:
-        body = await context.call(lambda: told.body)
-    return bytes_answer(body, JSON_TYPE, tag=told.tag, headers=stale)
+        body = await context.call(lambda: turn.body)
+    return bytes_response(body, JSON_TYPE, etag=turn.tag, headers=stale)
 
 
-@router.post("/{turn_id}/start", response_class=Response, responses=_written(StartedTurn, 404, 409))
+@router.post("/{turn_id}/start", response_class=Response, responses=_write_responses(StartedTurn, 404, 409))
 async def start_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -201,7 +206,7 @@ async def start_turn(
     turn_id: TurnId,
     claim: Annotated[ClaimTurnRequest, Body()],
 ) -> Response:
-    """Claim a turn for its one executor; 409 if another has claimed it, or it has ended."""
+    """Claim a turn for one executor; 409 if another has claimed it, or it has ended."""
     process = claim.process.model_dump(exclude_defaults=True) if claim.process is not None else None
     state = await context.call(
         context.conversations.start,
@@ -212,10 +217,10 @@ async def start_turn(
         process=process,
         claim=claim.claim or None,
     )
-    return await _changed(context, state, StartedTurn)
+    return await _respond(context, state, StartedTurn)
 
 
-@router.post("/{turn_id}/interrupt", response_class=Response, responses=_written(TurnLine, 404))
+@router.post("/{turn_id}/interrupt", response_class=Response, responses=_write_responses(TurnLine, 404))
 async def interrupt_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -223,15 +228,15 @@ async def interrupt_turn(
     turn_id: TurnId,
     why: Annotated[InterruptTurnRequest | None, Body()] = None,
 ) -> Response:
-    """End a turn. One that has ended stays as it is."""
+    """Interrupt a turn. A turn that has ended does not change."""
     reason = why.reason if why is not None else ""
     state = await context.call(
         context.conversations.interrupt, project_id, session_id, turn_id, reason or None
     )
-    return await _changed(context, state)
+    return await _respond(context, state)
 
 
-@router.post("/{turn_id}/end", response_class=Response, responses=_written(TurnLine, 404))
+@router.post("/{turn_id}/end", response_class=Response, responses=_write_responses(TurnLine, 404))
 async def end_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -239,27 +244,27 @@ async def end_turn(
     turn_id: TurnId,
     ending: Annotated[EndTurnRequest, Body()],
 ) -> Response:
-    """Say how the command of a turn ended. One that has ended stays as it is; an outcome corrects its run."""
+    """Report how the command of a turn ended. A turn that has ended does not change, its run is corrected."""
     if ending.status == "died":
         state = await context.call(
             context.conversations.report_death, project_id, session_id, turn_id, ending.error or DIED
         )
-        return await _changed(context, state)
-    said = ending.model_dump(exclude_defaults=True, exclude={"status", "error"})
+        return await _respond(context, state)
+    payload = ending.model_dump(exclude_defaults=True, exclude={"status", "error"})
     if ending.error:
-        said["error_message"] = ending.error
+        payload["error_message"] = ending.error
     if ending.status == "cancelled":
-        said["by"] = "executor"
+        payload["by"] = "executor"
     state = await context.call(
-        context.conversations.end, project_id, session_id, turn_id, f"turn_{ending.status}", said
+        context.conversations.end, project_id, session_id, turn_id, f"turn_{ending.status}", payload
     )
-    return await _changed(context, state)
+    return await _respond(context, state)
 
 
 @router.post(
     "/{turn_id}/lines",
     response_class=Response,
-    responses=_written(AcceptedLines, 404, 409, 415),
+    responses=_write_responses(AcceptedLines, 404, 409, 415),
     openapi_extra=LINES_BODY,
 )
 async def feed_turn(
@@ -270,22 +275,25 @@ async def feed_turn(
     turn_id: TurnId,
     first: Annotated[FirstLine, Query()] = None,
     keep_output: Annotated[
-        bool, Query(description="Keep a line that is no JSON as output, rather than to refuse it.")
+        bool, Query(description="Store a line that is not JSON as output instead of rejecting it.")
     ] = False,
     defer_end: Annotated[
-        bool, Query(description="The agent's report does not end the turn; `end` does, with its exit.")
+        bool,
+        Query(description="The agent's report does not end the turn; `POST …/end` does, with the exit code."),
     ] = False,
 ) -> Response:
-    """Add lines of an agent's JSON to a turn, in their order. A line that cannot be taken is named."""
+    """Add lines of an agent's JSON to a turn, in order. The error for an invalid line has its number."""
     media_type = request.headers.get("content-type", LINES_TYPE).partition(";")[0].strip().lower()
     if media_type not in (LINES_TYPE, "text/plain", "application/jsonl", JSON_TYPE):
         raise ApiError(
-            415, "unsupported_media_type", f"Lines come as {LINES_TYPE}, not as {media_type[:80]!r}."
+            415,
+            "unsupported_media_type",
+            f"Unsupported content type {media_type[:80]!r}. Send lines as {LINES_TYPE}.",
         )
     try:
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
-        raise ApiError(400, "not_utf8", f"The body is not UTF-8: {error.reason}.") from error
+        raise ApiError(400, "not_utf8", f"The body is not UTF-8: {error.reason}. Send UTF-8.") from error
     try:
         fed = await context.call(
             context.conversations.feed,
@@ -298,10 +306,10 @@ async def feed_turn(
             defer_end=defer_end,
         )
     finally:
-        await context.board.catch_up(turn_id)  # lines before one that was refused are stored
-    return json_answer(AcceptedLines.of(fed), headers={POSITION: fed.position})
+        await context.run_cache.catch_up(turn_id)  # lines before a rejected one are stored
+    return json_response(AcceptedLines.of(fed), headers={POSITION: fed.position})
 
 
-async def _changed(context: ServerContext, state: TurnState, view: type[TurnLine] = TurnLine) -> Response:
-    await context.board.catch_up(state.turn_id)
-    return json_answer(view.of(state), headers={POSITION: position_of(state)})
+async def _respond(context: ServerContext, state: TurnState, view: type[TurnLine] = TurnLine) -> Response:
+    await context.run_cache.catch_up(state.turn_id)
+    return json_response(view.of(state), headers={POSITION: position_of(state)})

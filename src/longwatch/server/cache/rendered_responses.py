@@ -14,14 +14,14 @@ from longwatch.journal.base import Arrivals
 from longwatch.journal.views import RunDetails
 from longwatch.model.event import START, Event
 from longwatch.model.run import Condition, Run, fold
-from longwatch.server.access.origins import EVERY_ANSWER
+from longwatch.server.access.origins import SECURITY_HEADERS
 from longwatch.server.cache.run_cache import RUN, CachedRun, Kept, Reducer
 from longwatch.server.context import ServerContext
 from longwatch.server.responses import (
     JSON_TYPE,
     REVALIDATE,
     matches,
-    run_tag,
+    run_etag,
     to_json,
 )
 from longwatch.turns import TurnState, tag_of
@@ -44,16 +44,16 @@ async def known_already(context: ServerContext, run_id: str, if_none_match: str)
     """
     if not if_none_match or not isinstance(context.journal, Arrivals):
         return None
-    if context.board.glance(RUN, run_id) is not None:
+    if context.run_cache.glance(RUN, run_id) is not None:
         return None
     found = await context.async_journal.find_run(run_id)
     if found is None:
         return None
-    observed = await context.observed(found)
-    tag = run_tag(observed.run, context.clock.now_ms(), observed.conditions)
+    observed = await context.observe(found)
+    tag = run_etag(observed.run, context.clock.now_ms(), observed.conditions)
     if not matches(if_none_match, tag):
         return None
-    context.board.follow(RUN, run_id)  # so that its process is watched, and the next question is cheap
+    context.run_cache.follow(RUN, run_id)  # so that its process is watched, and the next question is cheap
     return tag
 
 
@@ -167,7 +167,7 @@ class ToldTurn:
 
     @property
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        return [(b"etag", self.raw_tag), (b"cache-control", REVALIDATE.encode()), *EVERY_ANSWER]
+        return [(b"etag", self.raw_tag), (b"cache-control", REVALIDATE.encode()), *SECURITY_HEADERS]
 
     @cached_property
     def body(self) -> bytes:

@@ -17,7 +17,7 @@ from longwatch.server.context import ServerContext
 from longwatch.server.live.list_topics import ListTopic, open_broadcast, position_of, with_cursor
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import FrameBroadcast, FrameBroadcasts, JoinPoint
-from longwatch.server.responses import execution_tag
+from longwatch.server.responses import execution_etag
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
 SNAPSHOT = 100  # of the newest
@@ -195,4 +195,4 @@ class ExecutionTopic:
     def _render(self, execution: Execution) -> Frame:
         cadence = self._context.executions.lessons_for([execution])
         view = ExecutionDetails.of(execution, now_ms=self._context.clock.now_ms(), cadence=cadence)
-        return message("execution", self.topic, execution_tag(view)[3:-1], execution=view)
+        return message("execution", self.topic, execution_etag(view)[3:-1], execution=view)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longwatch.errors import InvalidInput, LongwatchError
-from longwatch.server.api.openapi import plain
+from longwatch.server.api.openapi import json_responses
 from longwatch.server.api.parameters import After, WaitQuery
 from longwatch.server.errors import ApiError, api_error
 from longwatch.server.live.feed import Feed
@@ -54,7 +54,7 @@ async def stream(
     return stream_of(_feed(request), topic, last_event_id_header or last_event_id, after)
 
 
-@router.get("/feed", response_class=Response, responses=plain(FeedPage, description="What is new."))
+@router.get("/feed", response_class=Response, responses=json_responses(FeedPage, description="What is new."))
 async def feed(request: Request, topic: Topics, after: After = "", wait: WaitQuery = 0) -> Response:
     """Ask what is new in topics since a cursor, and wait for it if there is nothing."""
     topics = _topics(topic)

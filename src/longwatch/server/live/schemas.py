@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from longwatch.model.json_schema import STRICT, JsonSchema
-from longwatch.server.api.openapi import CACHE_HEADER, Responses, errors
+from longwatch.server.api.openapi import CACHE_HEADER, Responses, error_responses
 
 MessageName = Literal[
     "event",
@@ -78,5 +78,5 @@ def stream_responses() -> Responses:
                 },
             },
         },
-        **errors(),
+        **error_responses(),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidInput
-from longwatch.server.access.tokens import CODE_SECONDS, COOKIE, COOKIE_SECONDS, Access, Scope, Tokens
+from longwatch.server.access.tokens import CODE_SECONDS, COOKIE, COOKIE_SECONDS, Access, Tokens, TokenScope
 from longwatch.testing import FakeClock
 
 TOKENS = Tokens("write-token-0123456789", "read-token-0123456789")
@@ -23,14 +23,14 @@ def test_without_tokens_everybody_may_do_everything() -> None:
     access = Access()
 
     assert access.is_open
-    assert access.scope_of([]) is Scope.WRITE
+    assert access.scope_of([]) is TokenScope.WRITE
 
 
 def test_each_token_has_its_scope_and_others_have_none() -> None:
     access = Access(TOKENS)
 
-    assert access.scope_of(bearer(TOKENS.write)) is Scope.WRITE
-    assert access.scope_of(bearer("read-token-0123456789")) is Scope.READ
+    assert access.scope_of(bearer(TOKENS.write)) is TokenScope.WRITE
+    assert access.scope_of(bearer("read-token-0123456789")) is TokenScope.READ
     assert access.scope_of(bearer("")) is None
     assert access.scope_of([]) is None
 
@@ -38,17 +38,17 @@ def test_each_token_has_its_scope_and_others_have_none() -> None:
 def test_a_wrong_token_is_not_saved_by_a_good_cookie() -> None:
     access = Access(TOKENS)
 
-    headers = [*bearer("wrong"), *cookie(access.new_cookie(Scope.WRITE))]
+    headers = [*bearer("wrong"), *cookie(access.new_cookie(TokenScope.WRITE))]
 
     assert access.scope_of(headers) is None
 
 
 def test_a_cookie_holds_for_a_week_on_every_server_with_the_same_tokens() -> None:
     clock = FakeClock()
-    value = Access(TOKENS, clock).new_cookie(Scope.READ)
+    value = Access(TOKENS, clock).new_cookie(TokenScope.READ)
     elsewhere = Access(TOKENS, clock)
 
-    assert elsewhere.scope_of(cookie(value)) is Scope.READ
+    assert elsewhere.scope_of(cookie(value)) is TokenScope.READ
     assert Access(Tokens("other-token-0123456789"), clock).scope_of(cookie(value)) is None
     clock.sleep(COOKIE_SECONDS + 1)
     assert elsewhere.scope_of(cookie(value)) is None
@@ -57,7 +57,7 @@ def test_a_cookie_holds_for_a_week_on_every_server_with_the_same_tokens() -> Non
 @pytest.mark.parametrize("change", ["write", "0", "", "é"])
 def test_a_cookie_that_was_changed_is_none(change: str) -> None:
     access = Access(TOKENS)
-    said, _, signature = access.new_cookie(Scope.READ).rpartition(".")
+    said, _, signature = access.new_cookie(TokenScope.READ).rpartition(".")
 
     assert (
         access.scope_of([(b"cookie", f"{COOKIE}={said.replace('read', 'write')}.{signature}".encode())])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidInput
-from longwatch.server.access.origins import Hosts, checked_origin, checked_proxy, is_loopback, name_of
+from longwatch.server.access.origins import Hosts, is_loopback, name_of, parse_origin, parse_proxy
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_page_may_call_the_host_it_came_from(origin: str, host: str, admitted:
 )
 def test_what_is_no_origin_cannot_be_let_in(text: str) -> None:
     with pytest.raises(InvalidInput, match="is no origin"):
-        checked_origin(text)
+        parse_origin(text)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_only_loopback_needs_no_token(host: str, answer: bool) -> None:
     [("127.0.0.1", "127.0.0.1"), ("10.1.2.3/8", "10.0.0.0/8"), ("::1", "::1"), ("fd00::/8", "fd00::/8")],
 )
 def test_a_proxy_is_an_address_or_a_network(text: str, proxy: str) -> None:
-    assert checked_proxy(text) == proxy
+    assert parse_proxy(text) == proxy
 
 
 @pytest.mark.parametrize("text", ["*", "", "localhost", "10.0.0.0/33", "127.0.0.1:80", "10.0.0.256"])
 def test_what_is_not_an_address_of_a_proxy_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InvalidInput, match="Use an IP address"):
-        checked_proxy(text)
+        parse_proxy(text)
