@@ -31,4 +31,4 @@ def test_a_page_holds_one_run(longwatch: Longwatch, journal: str) -> None:
     done = longwatch("export", "wf-1a2b3c4d", "wf-1b00ffee", "--html", "--journal", journal)
 
     assert done.returncode == 2
-    assert "one run, and 2 were named" in done.stderr
+    assert "holds one run, not 2" in done.stderr

@@ -158,7 +158,7 @@ def test_a_run_that_is_not_there_is_told_unless_it_is_waited_for(longwatch: Long
 
     assert missing.returncode == 2
     assert "No run 'wf-later'." in missing.stderr
-    assert "add --wait" in missing.stderr
+    assert "Use --wait" in missing.stderr
     assert waited.returncode == 4
     assert "run wf-later has not started after" in waited.stderr
 
