@@ -208,7 +208,8 @@ def test_every_status_is_in_the_reference_of_python() -> None:
 
 
 def test_flush_does_not_count_events_that_no_journal_takes() -> None:
-    text = page("explanation/durability.md").text.partition("## What `flush()` guarantees")[2].partition("\n## ")[0]
+    text = page("explanation/durability.md").text
+    text = text.partition("## What `flush()` guarantees")[2].partition("\n## ")[0]
     with closing(Recorder("memory://claims")) as recorder:
         recorder.record("wf-1", "note", {})
         recorder.record("wf-1", "", {})  # an empty type breaks a rule of every journal
