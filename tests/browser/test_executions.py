@@ -40,7 +40,7 @@ VIEWS = {
     "warned": ("/executions/x-warned", "2 warnings"),
     "overdue": ("/executions/x-overdue", "overdue: past its deadline"),
     "its run": ("/runs/plan-east%2Fx-running", "Board"),
-    "none": ("/executions/x-nobody", "There is no such execution"),
+    "none": ("/executions/x-nobody", "Execution not found"),
 }
 
 

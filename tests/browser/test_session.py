@@ -83,7 +83,7 @@ def test_a_new_turn_cancels_the_one_that_runs(served: Served, open_page: OpenPag
     page.get_by_label("Prompt of a new turn").fill("The second.")
     page.get_by_role("button", name="New turn").click()
 
-    expect(page.locator(".turn", has_text="The second.")).to_contain_text("Waiting for its executor")
+    expect(page.locator(".turn", has_text="The second.")).to_contain_text("Waiting for an executor")
     expect(first.locator(".turn-status")).to_have_text("failed")
 
 
@@ -102,7 +102,7 @@ def test_files_appear_change_and_go_while_somebody_reads(served: Served, open_pa
     served.call("DELETE", f"/api/projects/{PROJECT}/content/docs/new/idea.md")
 
     expect(file).to_have_count(0)
-    expect(page.locator(".file-reader")).to_contain_text("not there, or no longer")
+    expect(page.locator(".file-reader")).to_contain_text("does not exist, or was deleted")
 
 
 def test_on_a_phone_the_parts_of_a_project_take_turns(served: Served, open_page: OpenPage) -> None:

@@ -21,12 +21,12 @@ VIEWS = {
     "timeline": ("/runs/wf-running?tab=timeline", "walk"),
     "calls": ("/runs/wf-finished?tab=calls", "2 calls, 1 failed"),
     "graph": ("/runs/wf-running?tab=graph", "critic"),
-    "run, none": ("/runs/wf-nobody", "There is no such run"),
+    "run, none": ("/runs/wf-nobody", "Run not found"),
     "projects": ("/projects", "Atlas handbook"),
     "project": ("/projects/atlas", "Draft a chapter"),
     "session": ("/projects/atlas/sessions/draft", "I look first."),
     "file": ("/projects/atlas/sessions/draft?pane=files#file=docs%2Fplan.md", "three"),
-    "nowhere": ("/projects/atlas/nothing", "There is no such page"),
+    "nowhere": ("/projects/atlas/nothing", "Page not found"),
 }
 
 
@@ -54,7 +54,7 @@ def test_the_keyboard_help_opens_says_what_the_view_knows_and_closes(
 
     page.keyboard.press("?")
 
-    dialog = page.get_by_role("dialog", name="Keyboard")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog).to_contain_text("Jump to the latest event")
     assert serious(page) == []
     page.keyboard.press("Escape")

@@ -18,11 +18,11 @@ import {
 } from "../../src/longwatch/server/page/viewer/app/execution-text.js";
 import {
   isUnreported,
-  statusOfState,
   statesText,
+  statusOfState,
 } from "../../src/longwatch/server/page/viewer/app/item-states.js";
 import { progressText } from "../../src/longwatch/server/page/viewer/app/stage-strip.js";
-import { isFailure, eventText } from "../../src/longwatch/server/page/viewer/app/event-text.js";
+import { eventText, isFailure } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 const DRS = termsOf("drs");
 const MINUTE = 60_000;

@@ -5,8 +5,11 @@ import { test } from "node:test";
 
 import { callRows } from "../../src/longwatch/server/page/viewer/app/call-tree.js";
 import { changedLines, treeOf } from "../../src/longwatch/server/page/viewer/app/file-tree.js";
-import { BOX, layOutGraph } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
-import { graphOf } from "../../src/longwatch/server/page/viewer/app/announced-graph.js";
+import {
+  BOX,
+  graphOf,
+  layOutGraph,
+} from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
 import {
   labelSide,
   panStretch,

@@ -24,7 +24,7 @@ const eventsOf = (name) => CASES.find((each) => each.name === name).events;
 function modelOf(name, wanted = () => true) {
   const model = new RunModel("wf-1", () => NOW_MS);
   model.add(eventsOf(name).filter(wanted));
-  model.caught();
+  model.markCaughtUp();
   return model;
 }
 
@@ -94,7 +94,7 @@ test("one producer of two attempts misses nothing, and an attempt is silent by i
     { ...told("workflow_start", 900, 1, { attempt: "aaaaaaaa" }), event_id: "q1", producer: "q" },
     { ...told("note", 99_000, 2), event_id: "q2", producer: "q" },
   ]);
-  model.caught();
+  model.markCaughtUp();
 
   assert.deepEqual(
     model.conditions(NOW_MS).map(({ message }) => message),
@@ -136,7 +136,7 @@ test("a run died once the server has observed it, until its events say otherwise
   const observed = modelOf("a process killed with SIGKILL").summary;
   assert.deepEqual([model.summary.status, model.calls()[0].status], ["running", "started"]);
 
-  model.tell({ ...observed, events: 3 });
+  model.setSummary({ ...observed, events: 3 });
 
   assert.deepEqual([model.summary.status, model.summary.ended_between], ["died", [1207, 25_000]]);
   assert.deepEqual([model.open, model.lastAt, model.calls()[0].status], [false, 1207, "abandoned"]);
@@ -150,7 +150,10 @@ test("conditions that the server observes are shown while the run is open", () =
   const ended = modelOf("an outcome that was reported after all");
 
   for (const model of [open, ended])
-    model.tell({ ...model.summary, conditions: [unattended, { name: "silent", message: "old" }] });
+    model.setSummary({
+      ...model.summary,
+      conditions: [unattended, { name: "silent", message: "old" }],
+    });
 
   assert.deepEqual(open.conditions(2000), [unattended]);
   assert.deepEqual(ended.conditions(2000), []);

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Backoff, FEED_BACKOFF } from "../../web/react/core/backoff.js";
+import { FEED_BACKOFF, Backoff } from "../../web/react/core/backoff.js";
 import { Ramp } from "../../web/react/core/schedule.js";
-import { Cadence, REQUEST_BACKOFF } from "../../web/react/src/polling/cadence.js";
-import { Fixed, scheduleFor, Soonest } from "../../web/react/src/polling/schedules.js";
+import { REQUEST_BACKOFF, Cadence } from "../../web/react/src/polling/cadence.js";
+import { Fixed, Soonest, scheduleFor } from "../../web/react/src/polling/schedules.js";
 
 /** The delays of a ramp that is polled when it is due, without news. */
 function delaysOf(ramp) {

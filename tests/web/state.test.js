@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { shareUnchanged } from "../../src/longwatch/server/page/viewer/core/response-cache.js";
 import { NumberSet } from "../../src/longwatch/server/page/viewer/core/number-set.js";
 import { compareText } from "../../src/longwatch/server/page/viewer/core/order.js";
-import { fold, RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
+import { RunFold, fold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 import { TurnState } from "../../src/longwatch/server/page/viewer/core/turn-state.js";
 import { isSame } from "../../web/react/src/polling/shared-poll.js";
 import { readTurn } from "../../web/react/src/polling/turns.js";

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { DocumentPolling, filesKey, projectFiles } from "./polling/documents.js";
 import { useLongwatch } from "./provider.js";
 import { useLatest } from "./use-latest.js";
-import { queryKeyOf, usePolledQuery, usePollState } from "./use-polled.js";
+import { queryKeyOf, usePollState, usePolledQuery } from "./use-polled.js";
 import { DocumentSync } from "./yjs-sync.js";
 
 /** @import { Listing } from "./polling/documents.js" */

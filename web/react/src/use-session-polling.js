@@ -7,7 +7,7 @@ import { readTurn } from "./polling/turns.js";
 import { SessionPolling, turnKey, turnPoll } from "./polling/session.js";
 import { useLongwatch } from "./provider.js";
 import { useLatest } from "./use-latest.js";
-import { queryKeyOf, usePolledQuery, usePollState } from "./use-polled.js";
+import { queryKeyOf, usePollState, usePolledQuery } from "./use-polled.js";
 
 /** @import { UseSessionPollingOptions, UseSessionPollingResult } from "../index.js" */
 

@@ -189,7 +189,9 @@ describe("an outage", () => {
     await environment.advance(5_000);
 
     await stored(projectId, "sent into the void");
-    expect(state.errors).toEqual(["No response for document a.md within 120 s. The request is retried."]);
+    expect(state.errors).toEqual([
+      "No response for document a.md within 120 s. The request is retried.",
+    ]);
     sync.stop();
   });
 });

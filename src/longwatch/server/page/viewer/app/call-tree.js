@@ -1,6 +1,4 @@
-/**
- * Calls as rows: what was made from what, depth first, in the order they began.
- */
+/** Calls as the rows of a tree: depth first, in the order they began. */
 
 import { addTo } from "../core/groups.js";
 
@@ -9,20 +7,20 @@ import { addTo } from "../core/groups.js";
 
 /**
  * @param {Call[]} calls in the order they began
- * @param {Set<string>} closed ids whose children are not shown
+ * @param {Set<string>} closed ids of the collapsed calls
  * @returns {CallRow[]}
  */
 export function callRows(calls, closed) {
-  // Only an earlier call can be a parent: so there is no circle, whatever the events say.
-  const known = /** @type {Set<string>} */ (new Set());
+  // Only an earlier call can be a parent, so there is no cycle whatever the events state.
+  const earlier = /** @type {Set<string>} */ (new Set());
   const agents = latestAgents(calls);
   /** @type {Map<string, Call[]>} */
   const children = new Map();
   /** @type {Call[]} */
   const roots = [];
   for (const call of calls) {
-    const parent = parentOf(call, known, agents);
-    known.add(call.call_id);
+    const parent = parentOf(call, earlier, agents);
+    earlier.add(call.call_id);
     if (parent) addTo(children, parent, call);
     else roots.push(call);
   }
@@ -41,13 +39,11 @@ export function callRows(calls, closed) {
 
 /**
  * A call without a parent id belongs to the span of its agent that was open when it began.
- * @param {Call} call
- * @param {Set<string>} known
- * @param {Map<string, Call[]>} agents
+ * @param {Call} call @param {Set<string>} earlier @param {Map<string, Call[]>} agents
  */
-function parentOf(call, known, agents) {
+function parentOf(call, earlier, agents) {
   const named = call.parent_call_id;
-  if (named && known.has(named)) return named;
+  if (named && earlier.has(named)) return named;
   if (call.kind !== "tool" || !call.agent_name) return null;
   const span = agents.get(call.agent_name)?.findLast((each) => each.started_at <= call.started_at);
   return span && (span.ended_at === null || span.ended_at >= call.started_at) ? span.call_id : null;

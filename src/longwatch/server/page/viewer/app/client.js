@@ -1,25 +1,25 @@
-/**
- * The one connection of the page: requests, the feed, and how they stand. A report has none of this.
- */
+/** The page's connection to the server: requests, the feed and their state. A report has none. */
 
 import { Api } from "../core/api.js";
 import { Activity } from "../core/activity.js";
 import { FeedClient } from "../core/feed.js";
+import { runPath } from "../core/routes.js";
 import { connection, journalAway, signedOut } from "./connection.js";
 
 /** @import { Mode } from "../core/activity.js" */
 /** @import { SubscribeOptions } from "../core/feed-topic.js" */
+/** @import { RunEvent } from "./types.js" */
 
 const UNAUTHORIZED = 401;
-const NOTICED_MS = 30_000; // between two signs that somebody is there, while all is well
+const ACTIVITY_MS = 30_000; // between two reports of an unchanged activity while the feed is connected
 
 export const api = new Api({ fetch: watchedFetch });
 
 const feed = new FeedClient({
   api,
   onState: (state, detail) => {
-    if (state !== "live") journalAway.set(false); // only a stream tells of it
-    connection.set({ state, retryInMs: detail.retryInMs, message: detail.error?.message ?? "" });
+    if (state !== "live") journalAway.set(false); // only a stream reports it
+    connection.set({ state, message: detail.error?.message ?? "" });
   },
   onJournal: (isAway) => journalAway.set(isAway),
 });
@@ -27,53 +27,59 @@ const feed = new FeedClient({
 let followed = 0;
 
 /**
- * Follow a topic until the returned function is called. A page that follows nothing has no connection to speak of.
- * @param {string} topic
- * @param {SubscribeOptions} listening
- * @returns {() => void}
+ * Follow a topic until the returned function is called. A page that follows nothing shows no connection.
+ * @param {string} topic @param {SubscribeOptions} options @returns {() => void}
  */
-export function follow(topic, listening) {
+export function follow(topic, options) {
   followed += 1;
-  if (followed === 1) connection.set({ state: feed.state, retryInMs: null, message: "" }); // it tells of changes only
-  const stop = feed.subscribe(topic, listening);
+  if (followed === 1) connection.set({ state: feed.state, message: "" }); // the feed reports changes only
+  const stop = feed.subscribe(topic, options);
   return () => {
     stop();
     followed -= 1;
-    if (!followed) connection.set({ state: "none", retryInMs: null, message: "" });
+    if (!followed) connection.set({ state: "none", message: "" });
   };
 }
 
-/** Try at once what would be tried later. */
+/** Reconnect at once instead of after the backoff. */
 export function reconnectNow() {
   feed.touch();
 }
 
-/** Let the feed do as much as people's activity asks for. */
+/** Let the feed adapt to the user's activity. */
 export function followActivity() {
   /** @type {Mode} */
   let before = "active";
-  let noticedAt = 0;
+  let reportedAt = 0;
   new Activity().attach({
     setActivity: (mode) => {
       const now = Date.now();
-      // Every sign of life would ask anew for runs that have ended; now and then is enough.
-      if (mode === before && feed.state !== "offline" && now - noticedAt < NOTICED_MS) return;
+      // Each report makes the feed request ended runs again, so repeated ones are limited.
+      if (mode === before && feed.state !== "offline" && now - reportedAt < ACTIVITY_MS) return;
       before = mode;
-      noticedAt = now;
+      reportedAt = now;
       feed.setActivity(mode);
-      if (feed.isPaused && followed)
-        connection.set({ state: "resting", retryInMs: null, message: "" });
+      if (feed.isPaused && followed) connection.set({ state: "paused", message: "" });
     },
   });
 }
 
 /**
- * Fetch, and notice when the server wants to know who asks.
- * @param {string} address
- * @param {RequestInit} [options]
+ * A page of a run's events. Not cached: events never change, and there may be many.
+ * @param {string} runId @param {string} after @param {number} limit @param {AbortSignal} signal
+ * @returns {Promise<{events: RunEvent[], cursor: string, more: boolean}>}
  */
-async function watchedFetch(address, options) {
-  const response = await fetch(address, options);
-  if (response.status === UNAUTHORIZED && !address.endsWith("/api/login")) signedOut.set(true);
+export async function readEvents(runId, after, limit, signal) {
+  const url = api.url(`${runPath(runId)}/events`, { after: after || null, limit });
+  return (await api.request(url, { signal })).json();
+}
+
+/**
+ * Fetch, and note when the server requires a sign-in.
+ * @param {string} url @param {RequestInit} [options]
+ */
+async function watchedFetch(url, options) {
+  const response = await fetch(url, options);
+  if (response.status === UNAUTHORIZED && !url.endsWith("/api/login")) signedOut.set(true);
   return response;
 }

@@ -1,22 +1,20 @@
-/**
- * Elements made in code. Text only ever becomes a text node, so nothing that was recorded can be markup.
- */
+/** Creates elements. Text only ever becomes a text node, so recorded text can never be markup. */
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /**
- * @typedef {object} Given
+ * @typedef {object} SpecialProps
  * @property {string | null} [class]
  * @property {Record<string, string | number>} [style] custom properties and styles, set through the CSSOM
  * @property {Record<string, string>} [data]
  * @property {Record<string, (event: any) => void>} [on]
  */
-/** @typedef {Given & {[attribute: string]: unknown}} Props */
+/** @typedef {SpecialProps & {[attribute: string]: unknown}} Props */
 
 const SVG = "http://www.w3.org/2000/svg";
 const REFUSED = /^(on|srcdoc$|style$)/i;
 
 /**
- * An HTML element. Properties are attributes, but for `class`, `style`, `data` and `on`.
+ * An HTML element. Properties are attributes, except `class`, `style`, `data` and `on`.
  * @type {{
  *   <Tag extends keyof HTMLElementTagNameMap>(tag: Tag, props?: Props, ...children: Child[]): HTMLElementTagNameMap[Tag],
  *   (tag: string, props?: Props, ...children: Child[]): HTMLElement,
@@ -28,70 +26,64 @@ export const h = (
   /** @type {Child[]} */ ...children
 ) => {
   const element = document.createElement(tag);
-  dress(element, props);
-  put(element, children);
+  setProps(element, props);
+  append(element, children);
   return /** @type {any} */ (element);
 };
 
 /**
  * An SVG element, with the same rules.
- * @param {string} tag
- * @param {Props} [props]
- * @param {...Child} children
- * @returns {SVGElement}
+ * @param {string} tag @param {Props} [props] @param {...Child} children @returns {SVGElement}
  */
 export function svg(tag, props = {}, ...children) {
   const element = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
-  dress(element, props);
-  put(element, children);
+  setProps(element, props);
+  append(element, children);
   return element;
 }
 
 /**
- * Replace what an element holds.
- * @param {Element} parent
- * @param {...Child} children
+ * Replace the children of an element.
+ * @param {Element} parent @param {...Child} children
  */
 export function fill(parent, ...children) {
   parent.replaceChildren();
-  put(parent, children);
+  append(parent, children);
 }
 
 /**
- * Make the children of `parent` those of `items`, in order, keeping the elements of items that stay.
+ * Update the children of `parent` to match `items`, in order, reusing the elements of items that stay.
  * @template Item
- * @param {Element} parent
- * @param {Iterable<Item>} items
+ * @param {Element} parent @param {Iterable<Item>} items
  * @param {{key: (item: Item) => string, make: (item: Item) => HTMLElement, update?: (element: HTMLElement, item: Item) => void}} how
  */
 export function updateChildren(parent, items, { key, make, update }) {
-  const known = new Map(
+  const existing = new Map(
     [...parent.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.key, child]),
   );
-  let place = parent.firstElementChild;
+  let next = parent.firstElementChild;
   for (const item of items) {
     const name = key(item);
-    let element = /** @type {HTMLElement | undefined} */ (known.get(name));
+    let element = /** @type {HTMLElement | undefined} */ (existing.get(name));
     if (element) {
-      known.delete(name);
+      existing.delete(name);
     } else {
       element = make(item);
       element.dataset.key = name;
     }
     update?.(element, item);
-    if (element === place) {
-      place = place.nextElementSibling;
+    if (element === next) {
+      next = next.nextElementSibling;
     } else {
-      parent.insertBefore(element, place);
+      parent.insertBefore(element, next);
     }
   }
-  for (const gone of known.values()) gone.remove();
+  for (const leftover of existing.values()) leftover.remove();
 }
 
 /**
- * Set text only where it differs: an unchanged node costs no layout.
- * @param {Node} node
- * @param {string} text
+ * Set text only if it differs: an unchanged node costs no layout.
+ * @param {Node} node @param {string} text
  */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
@@ -99,9 +91,7 @@ export function setText(node, text) {
 
 /**
  * A button that calls `click`.
- * @param {(event: MouseEvent) => void} click
- * @param {Props} props
- * @param {...Child} children
+ * @param {(event: MouseEvent) => void} click @param {Props} props @param {...Child} children
  */
 export const button = (click, props, ...children) =>
   h("button", { type: "button", ...props, on: { click } }, ...children);
@@ -109,7 +99,7 @@ export const button = (click, props, ...children) =>
 /**
  * Whether an element has to be drawn again: `shown` differs from the last call for this element.
  * @param {HTMLElement} element
- * @param {string} shown everything that the drawing depends on
+ * @param {string} shown everything the drawing depends on
  */
 export function isOutdated(element, shown) {
   if (element.dataset["shown"] === shown) return false;
@@ -121,9 +111,8 @@ export function isOutdated(element, shown) {
 export const find = (parent, selector) => parent.querySelector(selector);
 
 /**
- * Focus the element that follows or precedes the one with the focus; without one the first or the last.
- * @param {Iterable<Element>} elements
- * @param {number} step
+ * Focus the next or the previous element; without a focused one, the first or the last.
+ * @param {Iterable<Element>} elements @param {number} step
  */
 export function moveFocus(elements, step) {
   const all = /** @type {HTMLElement[]} */ ([...elements]);
@@ -137,35 +126,34 @@ export function moveFocus(elements, step) {
 }
 
 /**
- * Run a function once before the next paint, however often it was asked for.
- * @param {() => void} draw
- * @returns {() => void}
+ * A function that runs `draw` once before the next paint, however often it is called.
+ * @param {() => void} draw @returns {() => void}
  */
 export function beforePaint(draw) {
-  let asked = false;
+  let isScheduled = false;
   return () => {
-    if (asked) return;
-    asked = true;
+    if (isScheduled) return;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      asked = false;
+      isScheduled = false;
       draw();
     });
   };
 }
 
 /** @param {Element} element @param {Props} props */
-function dress(element, props) {
+function setProps(element, props) {
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") {
       element.setAttribute("class", String(value));
     } else if (name === "style") {
-      for (const [property, worth] of Object.entries(
+      for (const [property, setting] of Object.entries(
         /** @type {Record<string, string | number>} */ (value),
       )) {
         /** @type {HTMLElement | SVGElement} */ (element).style.setProperty(
           property,
-          String(worth),
+          String(setting),
         );
       }
     } else if (name === "data") {
@@ -183,7 +171,7 @@ function dress(element, props) {
 }
 
 /** @param {Element} parent @param {Child[]} children */
-function put(parent, children) {
+function append(parent, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
     parent.append(child instanceof Node ? child : String(child));

@@ -1,22 +1,14 @@
-/**
- * What the custom elements share: a cleanup when an element leaves the page.
- */
+/** The base of the custom elements: runs cleanups when an element leaves the page. */
 export class Part extends HTMLElement {
   /** @type {(() => void)[]} */
   #cleanups = [];
 
-  /**
-   * Call these functions when the element leaves the page.
-   * @param {...() => void} cleanups
-   */
+  /** @param {...() => void} cleanups */
   onDisconnect(...cleanups) {
     this.#cleanups.push(...cleanups);
   }
 
-  /**
-   * Call this function when the size of the element changes.
-   * @param {() => void} draw
-   */
+  /** @param {() => void} draw */
   onResize(draw) {
     const observer = new ResizeObserver(draw);
     observer.observe(this);
@@ -29,7 +21,7 @@ export class Part extends HTMLElement {
 }
 
 /**
- * Start an element again, as if it had just been inserted.
+ * Run an element again as if it had just been inserted.
  * @param {Part & {connectedCallback: () => void}} element
  */
 export function restart(element) {
@@ -38,9 +30,8 @@ export function restart(element) {
 }
 
 /**
- * Register a custom element once; a module may be loaded by the page and by a report.
- * @param {string} name
- * @param {CustomElementConstructor} type
+ * Register a custom element once: the page and a report may load the same module.
+ * @param {string} name @param {CustomElementConstructor} type
  */
 export function define(name, type) {
   if (!customElements.get(name)) customElements.define(name, type);

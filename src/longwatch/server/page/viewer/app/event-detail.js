@@ -1,13 +1,11 @@
-/**
- * `<lw-detail>`: everything about one event or one call, beside the log or over it on a phone.
- */
+/** `<lw-detail>`: everything about one event or one call, beside the log, or over it on a phone. */
 
 import { ABANDONED } from "../core/calls.js";
 import { payloadOf } from "../core/payloads.js";
 import { button, fill, h } from "./dom.js";
 import { p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { isoTime, durationText, dateTimeText, timeElement } from "./format.js";
+import { dateTimeText, durationText, isoTime, millisecondsText, timeElement } from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
 import { betweenText } from "./run-times.js";
 import { copyButton, idMark } from "./toast.js";
@@ -20,11 +18,11 @@ import { deathOf, errorOf } from "./event-text.js";
 /** @typedef {[string, Child][]} Facts */
 
 export class Detail extends Part {
-  /** Called when the reader closes it. @type {() => void} */
+  /** @type {() => void} */
   onClose = () => {};
-  /** Called when the reader goes to another event. @type {(eventId: string) => void} */
+  /** Called with the event that the user follows a link to. @type {(eventId: string) => void} */
   onEvent = () => {};
-  /** Called when the reader goes to a call. @type {(callId: string) => void} */
+  /** Called with the call that the user follows a link to. @type {(callId: string) => void} */
   onCall = () => {};
 
   connectedCallback() {
@@ -41,7 +39,7 @@ export class Detail extends Part {
       [
         "Time",
         death
-          ? "none: an observer wrote this event after the last one of the run"
+          ? "none: an observer wrote this event after the run's last one"
           : when(event.occurred_at),
       ],
       [
@@ -52,14 +50,11 @@ export class Detail extends Part {
       ],
       ["Agent", event.agent_name ? agentMark(event.agent_name) : null],
       ["Call", call ? link(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
-      ["Event id", idMark("Event id", event.event_id)],
-      ["Call id", event.call_id ? idMark("Call id", event.call_id) : null],
+      ["Event ID", idMark("Event ID", event.event_id)],
+      ["Call ID", event.call_id ? idMark("Call ID", event.call_id) : null],
       ["Producer", event.producer ? `${event.producer}, number ${event.number}` : null],
-      ["Trace id", event.trace_id ? idMark("Trace id", event.trace_id) : null],
-      [
-        "Arrived",
-        model.late.has(event.event_id) ? "late: events that happened after it came first" : null,
-      ],
+      ["Trace ID", event.trace_id ? idMark("Trace ID", event.trace_id) : null],
+      ["Arrived", model.late.has(event.event_id) ? "late: later events arrived before it" : null],
     ];
     this.#show(event.type, null, facts, errorOf(event), [["Payload", payloadOf(event)]]);
   }
@@ -75,7 +70,7 @@ export class Detail extends Part {
       ["Agent", call.agent_name ? agentMark(call.agent_name) : null],
       ["System", text(first, "system") ?? text(end, "system")],
       ["Role", text(first, "role")],
-      ["Began", when(call.started_at)],
+      ["Started", when(call.started_at)],
       [
         "Ended",
         call.ended_at === null
@@ -85,7 +80,7 @@ export class Detail extends Part {
           : when(call.ended_at),
       ],
       ["Duration", call.duration_ms === null ? null : durationText(call.duration_ms)],
-      ["Call id", idMark("Call id", call.call_id)],
+      ["Call ID", idMark("Call ID", call.call_id)],
       [
         "Events",
         h(
@@ -102,8 +97,8 @@ export class Detail extends Part {
     ];
     /** @type {[string, unknown][]} */
     const values = [
-      ["Input", said(first, "input") ?? said(first, "handoff_prompt")],
-      ["Output", said(end, "output") ?? said(end, "response")],
+      ["Input", field(first, "input") ?? field(first, "handoff_prompt")],
+      ["Output", field(end, "output") ?? field(end, "response")],
     ];
     this.#show(
       call.name,
@@ -115,11 +110,8 @@ export class Detail extends Part {
   }
 
   /**
-   * @param {string} title
-   * @param {string | null} status
-   * @param {Facts} facts
-   * @param {string | null} problem
-   * @param {[string, unknown][]} values
+   * @param {string} title @param {string | null} status @param {Facts} facts
+   * @param {string | null} problem @param {[string, unknown][]} values
    */
   #show(title, status, facts, problem, values) {
     fill(
@@ -153,12 +145,12 @@ export class Detail extends Part {
 
 /** @param {RunEvent | undefined} event @param {string} name */
 function text(event, name) {
-  const value = said(event, name);
+  const value = field(event, name);
   return typeof value === "string" ? value : null;
 }
 
 /** @param {RunEvent | undefined} event @param {string} name @returns {unknown} */
-function said(event, name) {
+function field(event, name) {
   return event ? payloadOf(event)[name] : undefined;
 }
 
@@ -167,10 +159,7 @@ function when(at) {
   return h(
     "span",
     {},
-    timeElement(
-      at,
-      `${dateTimeText(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`,
-    ),
+    timeElement(at, `${dateTimeText(at, Date.now())}${millisecondsText(at)}`),
     span("dim", ` · ${isoTime(at).slice(11, 23)} UTC`),
   );
 }

@@ -1,6 +1,4 @@
-/**
- * What an event says, in a few words, as the command line says it; and whether it tells of a failure.
- */
+/** The content of an event as one line, as on the command line, and whether it reports a failure. */
 
 import { markOf } from "../core/calls.js";
 import { ENDS, endingOf, warningCount } from "../core/endings.js";
@@ -14,7 +12,7 @@ const TRANSITION = /^(?:job|server|action)_transition$/;
 const VERDICT = /^execution_(?:ended|corrected)$/;
 const LONGEST = 300;
 const MOST_FIELDS = 8;
-const SPOKEN = ["message", "text", "line", "data", "name", "status"];
+const MESSAGE_FIELDS = ["message", "text", "line", "data", "name", "status"];
 const BAD_ENDINGS = ["failed", "died", "partial", "unknown"];
 const SIGNS = /** @type {Record<string, string>} */ ({
   started: "…",
@@ -25,24 +23,24 @@ const SIGNS = /** @type {Record<string, string>} */ ({
 
 /** @param {RunEvent} event @returns {boolean} */
 export function isFailure(event) {
-  const said = payloadOf(event);
-  const word = textOf(said, "status");
-  if (word !== null && callStatus(word) === "failed") return true;
-  if (TRANSITION.test(event.type) && textOf(said, "to") === "failed") return true;
+  const payload = payloadOf(event);
+  const status = textOf(payload, "status");
+  if (status !== null && callStatus(status) === "failed") return true;
+  if (TRANSITION.test(event.type) && textOf(payload, "to") === "failed") return true;
   const ending = endingOf(event);
   if (ending) return BAD_ENDINGS.includes(ending.status);
-  return /(?:_failed|_error)$/i.test(event.type) || errorTextOf(said) !== null;
+  return /(?:_failed|_error)$/i.test(event.type) || errorTextOf(payload) !== null;
 }
 
 /** @param {RunEvent} event @returns {string} */
 export function eventText(event) {
-  const said = payloadOf(event);
-  if (TRANSITION.test(event.type)) return oneLine(transition(said));
+  const payload = payloadOf(event);
+  if (TRANSITION.test(event.type)) return oneLine(transitionText(payload));
   if (event.type === "execution_started")
     return oneLine(
-      `${textOf(said, "name") ?? ""} (${textOf(said, "source") ?? ""} ${textOf(said, "mode") ?? ""})`,
+      `${textOf(payload, "name") ?? ""} (${textOf(payload, "source") ?? ""} ${textOf(payload, "mode") ?? ""})`,
     );
-  if (VERDICT.test(event.type)) return oneLine(verdict(said));
+  if (VERDICT.test(event.type)) return oneLine(verdictText(payload));
   const call = markOf(event)?.mark;
   if (call) {
     const parts = [
@@ -51,34 +49,26 @@ export function eventText(event) {
       call.durationMs === null ? "" : durationText(call.durationMs),
       call.error ?? "",
     ];
-    return oneLine(parts.filter(Boolean).join(" "));
+    return oneLine(joinTexts(parts));
   }
-  const error = errorTextOf(said);
+  const error = errorTextOf(payload);
   const death = deathOf(event);
-  if (death)
-    return oneLine(
-      [
-        death.notBefore === null
-          ? "died"
-          : `died ${betweenText([death.notBefore, death.notAfter], Date.now())}`,
-        error,
-      ]
-        .filter(Boolean)
-        .join(" · "),
-    );
-  const spoken = textOf(said, ...SPOKEN);
-  if (error || ENDS.has(event.type)) {
-    const took = durationOf(said);
-    return oneLine(
-      [error ?? spoken ?? "", took === null ? "" : durationText(took)].filter(Boolean).join(" "),
-    );
+  if (death) {
+    const { notBefore, notAfter } = death;
+    const when = notBefore === null ? "" : betweenText([notBefore, notAfter], Date.now());
+    return oneLine(joinTexts([joinTexts(["died", when]), error], " · "));
   }
-  const names = Object.keys(said);
-  return spoken && names.length === 1 ? oneLine(spoken) : oneLine(fields(said, names));
+  const message = textOf(payload, ...MESSAGE_FIELDS);
+  if (error || ENDS.has(event.type)) {
+    const took = durationOf(payload);
+    return oneLine(joinTexts([error ?? message, took === null ? "" : durationText(took)]));
+  }
+  const names = Object.keys(payload);
+  return oneLine(message && names.length === 1 ? message : fieldsText(payload, names));
 }
 
 /**
- * The death that an observer recorded for a run; null for any other event. Its `occurred_at` is a place, not a time.
+ * The death that an observer recorded for a run; null for any other event. Its `occurred_at` only gives its order.
  * @param {RunEvent} event
  */
 export function deathOf(event) {
@@ -87,52 +77,48 @@ export function deathOf(event) {
 }
 
 /**
- * `failed (TIMED_OUT) s-1: no answer`: what it is now, which must fit, then what changed and why.
- * @param {Record<string, unknown>} said
+ * `failed (TIMED_OUT) s-1: no response`: the new state, which must fit, then what changed and why.
+ * @param {Record<string, unknown>} payload
  */
-function transition(said) {
-  const name = textOf(said, "action", "server_id", "job_id") ?? "";
-  const [state, word, reason] = ["to", "word", "reason"].map((key) => textOf(said, key) ?? "");
-  const to = state === "launched" && word?.toLowerCase() !== state ? "done" : state; // a build is not launched
-  const own = word && word.toLowerCase() !== to && word !== reason ? ` (${word})` : "";
+function transitionText(payload) {
+  const name = textOf(payload, "action", "server_id", "job_id") ?? "";
+  const [state, source, reason] = ["to", "word", "reason"].map((key) => textOf(payload, key) ?? "");
+  const to = state === "launched" && source?.toLowerCase() !== state ? "done" : state; // a build is not launched
+  const own = source && source.toLowerCase() !== to && source !== reason ? ` (${source})` : "";
   return `${to}${own} ${name}${reason ? `: ${reason}` : ""}`;
 }
 
 /**
  * `succeeded; 2 warnings: s-1 was terminated afterwards; …`: the reasons or the status, then the rest.
- * @param {Record<string, unknown>} said
+ * @param {Record<string, unknown>} payload
  */
-function verdict(said) {
-  const words = errorTextOf(said) ?? textOf(said, "message", "status") ?? "";
-  const warnings = Array.isArray(said["warnings"]) ? said["warnings"] : [];
+function verdictText(payload) {
+  const reasons = errorTextOf(payload) ?? textOf(payload, "message", "status") ?? "";
+  const warnings = Array.isArray(payload["warnings"]) ? payload["warnings"] : [];
   return warnings.length
-    ? `${words}; ${countText(warningCount(said), "warning")}: ${warnings.map(String).join("; ")}`
-    : words;
+    ? `${reasons}; ${countText(warningCount(payload), "warning")}: ${warnings.map(String).join("; ")}`
+    : reasons;
 }
 
-/**
- * What went wrong, by the payload of an event.
- * @param {RunEvent} event
- */
+/** @param {RunEvent} event */
 export function errorOf(event) {
   return errorTextOf(payloadOf(event));
 }
 
-/** @param {Record<string, unknown>} said @param {string[]} names */
-function fields(said, names) {
+/** @param {Record<string, unknown>} payload @param {string[]} names */
+function fieldsText(payload, names) {
   const shown = names.slice(0, MOST_FIELDS).flatMap((name) => {
-    const value = said[name];
+    const value = payload[name];
     if (value === null || value === undefined) return [];
     if (name === "process") return [`process=${processText(value)}`];
-    return [
-      `${name}=${typeof value === "string" && value && !value.includes(" ") ? value.slice(0, LONGEST) : brief(value)}`,
-    ];
+    const isWord = typeof value === "string" && value && !value.includes(" ");
+    return [`${name}=${isWord ? value.slice(0, LONGEST) : brief(value)}`];
   });
   return shown.join(" ");
 }
 
 /**
- * `123@host`: the rest of a process's identity is for observers, and in the details of the event.
+ * `123@host`: the rest of a process's identity is in the details of the event.
  * @param {unknown} value
  */
 function processText(value) {
@@ -147,12 +133,14 @@ function brief(value) {
   if (typeof value === "string") return JSON.stringify(value.slice(0, LONGEST));
   if (typeof value !== "object" || value === null) return String(value);
   const size = Array.isArray(value) ? value.length : Object.keys(value).length;
-  // A big value is not written out for the sake of its first characters.
-  return size > 20
-    ? Array.isArray(value)
-      ? `[${size} items]`
-      : `{${size} fields}`
-    : JSON.stringify(value).slice(0, LONGEST);
+  // Serializing a large value for its first characters would be slow.
+  if (size > 20) return Array.isArray(value) ? `[${size} items]` : `{${size} fields}`;
+  return JSON.stringify(value).slice(0, LONGEST);
+}
+
+/** @param {(string | null | undefined)[]} texts @param {string} [separator] */
+function joinTexts(texts, separator = " ") {
+  return texts.filter(Boolean).join(separator);
 }
 
 /** @param {string} text */

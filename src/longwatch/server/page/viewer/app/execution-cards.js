@@ -1,71 +1,82 @@
 /**
- * What there is to know of an execution beside its stages: how it ended and on which evidence, or when it will
- * probably end, and why it is still running.
+ * The cards of an execution beside its stages: the verdict and its evidence, or the probable end and why the execution
+ * is still running; and how it is polled.
  */
 
 import { fill, find, h, isOutdated, setText } from "./dom.js";
-import { div, p, span } from "./markup.js";
 import { etaText, isOpen, leaseText, nextPollText, roundedText } from "./execution-text.js";
 import {
   agoText,
   countText,
-  isoTime,
-  durationText,
   dateTimeText,
+  durationText,
   elapsedText,
+  isoTime,
   timeElement,
 } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
-import { valueTree } from "./value-tree.js";
+import { p, span } from "./markup.js";
 import { stageStrip } from "./stage-strip.js";
+import { valueTree } from "./value-tree.js";
 
+/** @import { Child } from "./dom.js" */
 /** @import { Eta, Execution, Fact } from "./types.js" */
 
-const FROM_OUTSIDE = [
-  "waiting for",
-  "phase",
-  "unwatched",
-  "unreachable",
-  "missing",
-  "unknown status",
-  "overdue",
-  "slow",
-  "silent",
-  "expected",
-  "waves",
-]; // told elsewhere on the page
-const FEWEST = 10; // past executions, for an ETA
-
-/** @param {Execution} execution @param {number} now @returns {HTMLElement[]} */
-export function cardsOf(execution, now) {
-  return execution.verdict
-    ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)]
-    : [etaCard(execution, now), progressCard(execution, now), watchCard(execution, now)];
-}
+/** Facts that other parts of the page show. */
+const SHOWN_ELSEWHERE = [
+  ...["waiting for", "phase", "unwatched", "unreachable", "missing", "unknown status"],
+  ...["overdue", "slow", "silent", "expected", "waves"],
+];
+const FEWEST_SAMPLES = 10; // past executions, for an ETA
 
 /**
- * Texts that count, without making anything anew.
- * @param {HTMLElement} cards
- * @param {Execution} execution
- * @param {number} now
+ * Draw the cards again if something other than the clock has changed, and update the texts that count.
+ * @param {HTMLElement} cards @param {Execution} execution @param {number} now
  */
-export function tickCards(cards, execution, now) {
-  for (const said of cards.querySelectorAll("[data-ago]"))
-    setText(said, agoText(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
-  for (const said of cards.querySelectorAll("[data-next]"))
-    setText(said, nextPollText(execution, now));
-  for (const said of cards.querySelectorAll("[data-lease]"))
-    setText(said, leaseText(execution, now));
-  for (const said of cards.querySelectorAll("[data-elapsed]"))
-    setText(said, elapsedText(now - execution.started_at));
-  const { eta } = execution;
-  for (const said of cards.querySelectorAll("[data-left]")) setText(said, etaText(eta, now));
-  if (eta)
-    find(cards, ".eta-now")?.style.setProperty(
-      "left",
-      `${etaShare(eta, now - execution.started_at) * 100}%`,
-    );
+export function showCards(cards, execution, now) {
+  const { version, status, verdict, explained, eta, closed } = execution;
+  if (isOutdated(cards, JSON.stringify([version, status, verdict, explained, eta, closed]))) {
+    const drawn = JSON.stringify(verdict ?? "");
+    // Evidence that the user has opened stays open while the verdict is the same.
+    const isInUse = verdict && find(cards, "details[open]") && cards.dataset["verdict"] === drawn;
+    if (!isInUse) fill(cards, ...cardsOf(execution, now));
+    cards.dataset["verdict"] = drawn;
+  }
+  tickCards(cards, execution, now);
 }
+
+/** @param {Execution} execution @param {number} now @returns {HTMLElement[]} */
+function cardsOf(execution, now) {
+  return execution.verdict
+    ? [verdictCard(execution), evidenceCard(execution), pollingCard(execution, now)]
+    : [etaCard(execution, now), progressCard(execution, now), pollingCard(execution, now)];
+}
+
+/** @param {HTMLElement} cards @param {Execution} execution @param {number} now */
+function tickCards(cards, execution, now) {
+  const { eta, started_at: started } = execution;
+  /** @type {Record<string, (element: HTMLElement) => string>} */
+  const texts = {
+    ago: ({ dataset }) => agoText(Number(dataset["ago"]), now),
+    next: () => nextPollText(execution, now),
+    lease: () => leaseText(execution, now),
+    elapsed: () => elapsedText(now - started),
+    left: () => etaText(eta, now),
+  };
+  for (const [name, text] of Object.entries(texts))
+    for (const element of cards.querySelectorAll(`[data-${name}]`))
+      setText(element, text(/** @type {HTMLElement} */ (element)));
+  if (eta)
+    find(cards, ".eta-now")?.style.setProperty("left", `${etaShare(eta, now - started) * 100}%`);
+}
+
+/** @param {string} label @param {string} title @param {...Child} children */
+const card = (label, title, ...children) =>
+  h("section", { class: "card", "aria-label": label }, h("h2", {}, title), ...children);
+
+/** @param {string[]} texts @param {string} [className] */
+const list = (texts, className = "reasons") =>
+  texts.length ? h("ul", { class: className }, ...texts.map((text) => h("li", {}, text))) : null;
 
 /** @param {Execution} execution */
 function verdictCard({
@@ -75,89 +86,58 @@ function verdictCard({
   warning_count: warnings,
 }) {
   if (!verdict) return h("section");
-  const reasons = (verdict.message ?? "").split("; ").filter(Boolean);
-  return h(
-    "section",
-    { class: `card verdict is-${statusOf(verdict.status)}`, "aria-label": "Verdict" },
-    h("h2", {}, "Verdict"),
+  const { status, at, corrects, late, message } = verdict;
+  const element = card(
+    "Verdict",
+    "Verdict",
     p(
       "verdict-word",
-      statusMark(verdict.status),
+      statusMark(status),
       warnings ? span("tag warn", countText(warnings, "warning")) : null,
-      verdict.late ? span("tag warn", "late") : null,
-      span("dim", `after ${durationText(verdict.at - started)}`),
+      late ? span("tag warn", "late") : null,
+      span("dim", `after ${durationText(at - started)}`),
     ),
     p("nums", items),
-    verdict.corrects ? p("dim", `Corrects an earlier verdict: ${verdict.corrects}.`) : null,
-    reasons.length
-      ? h("ul", { class: "reasons" }, ...reasons.map((reason) => h("li", {}, reason)))
-      : null,
-    verdict.warnings.length
-      ? h(
-          "ul",
-          { class: "reasons warnings" },
-          ...verdict.warnings.map((warning) => h("li", {}, warning)),
-        )
-      : null,
+    corrects ? p("dim", `Corrects an earlier verdict: ${corrects}.`) : null,
+    list((message ?? "").split("; ").filter(Boolean)),
+    list(verdict.warnings, "reasons warnings"),
   );
+  element.classList.add("verdict", `is-${statusOf(status)}`);
+  return element;
 }
 
 /** @param {Execution} execution */
 function evidenceCard({ verdict }) {
-  return h(
-    "section",
-    { class: "card", "aria-label": "Evidence" },
-    h("h2", {}, "Evidence"),
-    ...(verdict?.evidence ?? []).map((each) =>
-      div(
-        "evidence",
-        h(
-          "p",
-          {},
-          h("code", {}, each.call),
-          " ",
-          timeElement(each.at, dateTimeText(each.at, Date.now())),
-        ),
-        valueTree(each.fields, { open: 3 }),
-      ),
+  const evidence = (verdict?.evidence ?? []).map(({ call, at, fields }) =>
+    h(
+      "div",
+      { class: "evidence" },
+      h("p", {}, h("code", {}, call), " ", timeElement(at, dateTimeText(at, Date.now()))),
+      valueTree(fields, { open: 3 }),
     ),
-    verdict?.evidence.length ? null : p("dim", "None was recorded."),
   );
+  const none = p("dim", "No evidence was recorded.");
+  return card("Evidence", "Evidence", ...(evidence.length ? evidence : [none]));
 }
 
 /** @param {Execution} execution @param {number} now */
 function progressCard(execution, now) {
-  const { progress_text: items, phase } = execution;
-  return h(
-    "section",
-    { class: "card", "aria-label": "Progress" },
-    h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
+  const { progress_text: items, phase, waiting_for: waiting, started_at: started } = execution;
+  const isPolled = isOpen(execution);
+  const elapsed = h("span", { class: "nums", data: { elapsed: "" } }, elapsedText(now - started));
+  return card(
+    "Progress",
+    isPolled ? "Still running" : "Managed by another program",
     p("big nums", items),
     stageStrip(execution),
-    h(
-      "p",
-      {},
-      isOpen(execution)
-        ? `Waiting for ${execution.waiting_for ?? "its end"}.`
-        : "longwatch does not poll it.",
-    ),
-    phase
-      ? p(
-          "dim",
-          `Phase ${phase.replace(/_/g, " ")}, under way for `,
-          h(
-            "span",
-            { class: "nums", data: { elapsed: "" } },
-            elapsedText(now - execution.started_at),
-          ),
-        )
-      : null,
+    h("p", {}, isPolled ? `Waiting for ${waiting ?? "its end"}.` : "longwatch does not poll it."),
+    phase ? p("dim", `Phase ${phase.replace(/_/g, " ")}, running for `, elapsed) : null,
   );
 }
 
 /** @param {Execution} execution @param {number} now */
 function etaCard(execution, now) {
-  const { eta, deadline_at: deadline } = execution;
+  const { eta, deadline_at: deadline, started_at: started } = execution;
   const until =
     deadline === null
       ? null
@@ -165,54 +145,38 @@ function etaCard(execution, now) {
           "dim",
           "Deadline ",
           timeElement(deadline, dateTimeText(deadline, now)),
-          ". Past it the source is polled at once, and its response decides.",
+          ". After it, the source is polled at once and its response decides.",
         );
-  if (!eta)
-    return h(
-      "section",
-      { class: "card", "aria-label": "ETA" },
-      h("h2", {}, "ETA"),
-      p(
-        "dim",
-        `Not known yet: it takes ${FEWEST} past executions of the same shape in the journal.`,
-      ),
-      until,
-    );
-  return h(
-    "section",
-    { class: "card", "aria-label": "ETA" },
-    h("h2", {}, "ETA"),
+  if (!eta) {
+    const text = `Not available yet: an ETA needs ${FEWEST_SAMPLES} past executions of the same shape in the journal.`;
+    return card("ETA", "ETA", p("dim", text), until);
+  }
+  return card(
+    "ETA",
+    "ETA",
     h("p", { class: "big nums", data: { left: "" } }, etaText(eta, now)),
     eta.earliest_at === null ? null : h("p", {}, eta.text),
-    etaBar(eta, now - execution.started_at),
-    p("dim", `From ${eta.samples} past executions of the same shape.`),
+    etaBar(eta, now - started),
+    p("dim", `From ${countText(eta.samples, "past execution")} of the same shape.`),
     until,
   );
 }
 
 /**
- * The time that has passed against what is usual.
- * @param {Eta} eta
- * @param {number} elapsed
+ * The elapsed time against the usual range.
+ * @param {Eta} eta @param {number} elapsed
  */
 function etaBar(eta, elapsed) {
-  const [low, high] = [etaShare(eta, eta.usual_low_ms), etaShare(eta, eta.usual_high_ms)];
-  const said = `usually ${roundedText(eta.usual_low_ms)} to ${roundedText(eta.usual_high_ms)}, the longest took ${roundedText(eta.longest_ms)}`;
+  const [low, middle, high] = [eta.usual_low_ms, eta.usual_middle_ms, eta.usual_high_ms];
+  const left = (/** @type {number} */ ms) => ({ left: `${etaShare(eta, ms) * 100}%` });
+  const width = `${Math.max(0.01, etaShare(eta, high) - etaShare(eta, low)) * 100}%`;
+  const label = `usually ${roundedText(low)} to ${roundedText(high)}, longest ${roundedText(eta.longest_ms)}`;
   return h(
     "div",
-    { class: "eta-bar", role: "img", "aria-label": said, title: said },
-    h("i", {
-      class: "eta-usual",
-      style: { left: `${low * 100}%`, width: `${Math.max(0.01, high - low) * 100}%` },
-    }),
-    h("i", {
-      class: "eta-middle",
-      style: { left: `${etaShare(eta, eta.usual_middle_ms) * 100}%` },
-    }),
-    h("i", {
-      class: `eta-now${eta.beyond_usual ? " beyond" : ""}`,
-      style: { left: `${etaShare(eta, elapsed) * 100}%` },
-    }),
+    { class: "eta-bar", role: "img", "aria-label": label, title: label },
+    h("i", { class: "eta-usual", style: { ...left(low), width } }),
+    h("i", { class: "eta-middle", style: left(middle) }),
+    h("i", { class: `eta-now${eta.beyond_usual ? " beyond" : ""}`, style: left(elapsed) }),
   );
 }
 
@@ -222,71 +186,37 @@ function etaShare(eta, ms) {
 }
 
 /** @param {Execution} execution @param {number} now */
-function watchCard(execution, now) {
-  const list = h("dl", { class: "facts" });
+function pollingCard(execution, now) {
   const facts = execution.verdict
     ? endedFacts(execution)
-    : execution.explained.filter(({ about }) => !FROM_OUTSIDE.includes(about));
-  for (const fact of facts) {
-    list.append(h("dt", {}, fact.about), factText(fact, now));
-  }
-  return h(
-    "section",
-    { class: "card", "aria-label": "Polling" },
-    h("h2", {}, execution.verdict ? "How it was polled" : "Polling"),
-    list,
-  );
+    : execution.explained.filter(({ about }) => !SHOWN_ELSEWHERE.includes(about));
+  const rows = facts.flatMap((fact) => [h("dt", {}, fact.about), factText(fact, now)]);
+  return card("Polling", "Polling", h("dl", { class: "facts" }, ...rows));
 }
 
 /** @param {Fact} fact @param {number} now */
 function factText({ about, text, at }, now) {
-  // These count on while nothing is written.
-  if (about === "next poll") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }));
-  if (about === "lease") return h("dd", {}, h("span", { class: "nums", data: { lease: "" } }));
-  if (at !== null && at > now) return h("dd", {}, timeElement(at, dateTimeText(at, now)));
-  const when =
-    at === null
-      ? null
-      : span(
-          "dim",
-          text ? " · " : "",
-          h("time", { title: isoTime(at), data: { ago: String(at) } }),
-        );
-  return h("dd", {}, text, when);
+  // These two count while nothing is written.
+  const counting = { "next poll": "next", lease: "lease" }[about];
+  if (counting) return h("dd", {}, h("span", { class: "nums", data: { [counting]: "" } }));
+  if (at === null) return h("dd", {}, text);
+  if (at > now) return h("dd", {}, timeElement(at, dateTimeText(at, now)));
+  const time = h("time", { title: isoTime(at), data: { ago: String(at) } });
+  return h("dd", {}, text, span("dim", text ? " · " : "", time));
 }
 
 /** @param {Execution} execution @returns {Fact[]} */
 function endedFacts(execution) {
-  const {
-    last_answer_at: answered,
-    last_change_at: changed,
-    deadline_at: deadline,
-    last_error: error,
-    version,
-  } = execution;
   return [
     { about: "source", text: execution.source, at: null },
-    { about: "last response", text: "", at: answered },
-    { about: "last change", text: "", at: changed },
-    { about: "deadline", text: execution.late ? "ended after it" : "", at: deadline },
-    { about: "last error", text: error ?? "", at: null },
-    { about: "writes", text: String(version), at: null },
+    { about: "last response", text: "", at: execution.last_answer_at },
+    { about: "last change", text: "", at: execution.last_change_at },
+    {
+      about: "deadline",
+      text: execution.late ? "ended after it" : "",
+      at: execution.deadline_at,
+    },
+    { about: "last error", text: execution.last_error ?? "", at: null },
+    { about: "writes", text: String(execution.version), at: null },
   ].filter(({ text, at }) => text || at !== null);
-}
-
-/**
- * Put the cards there, and make them anew only if something is told otherwise.
- * @param {HTMLElement} cards
- * @param {Execution} execution
- * @param {number} now
- */
-export function showCards(cards, execution, now) {
-  const { version, status, verdict, explained, eta, closed } = execution;
-  if (isOutdated(cards, JSON.stringify([version, status, verdict, explained, eta, closed]))) {
-    const open = [...cards.querySelectorAll("details[open]")].length;
-    const kept = open && cards.dataset["kept"] === JSON.stringify(execution.verdict);
-    if (!kept) fill(cards, ...cardsOf(execution, now));
-    cards.dataset["kept"] = JSON.stringify(execution.verdict ?? "");
-  }
-  tickCards(cards, execution, now);
 }

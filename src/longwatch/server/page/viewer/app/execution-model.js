@@ -1,11 +1,9 @@
-/**
- * One execution of the server: its record as it stands, and the transitions that led there.
- */
+/** One execution of the server: its current record and the transitions that led to it. */
 
 import { ApiError, isNotFound } from "../core/errors.js";
-import { executionPath, executionTopic, runPath } from "../core/routes.js";
+import { executionPath, executionTopic } from "../core/routes.js";
 import { Spans } from "./execution-spans.js";
-import { api, follow } from "./client.js";
+import { api, follow, readEvents } from "./client.js";
 import { Watchable } from "./observable.js";
 
 /** @import { Execution, RunEvent } from "./types.js" */
@@ -20,7 +18,7 @@ export class ExecutionModel extends Watchable {
 
   /**
    * @param {string} executionId
-   * @param {string | null} planId null: the id is `plan/execution`, or one that only one plan has
+   * @param {string | null} planId null if the id is `plan/execution`, or one that only one plan has
    */
   constructor(executionId, planId = null) {
     super();
@@ -29,9 +27,8 @@ export class ExecutionModel extends Watchable {
   }
 
   /**
-   * Read it, and follow it until the returned function is called.
-   * @param {AbortSignal} signal
-   * @returns {Promise<() => void>}
+   * Read the execution, and follow it until the returned function is called.
+   * @param {AbortSignal} signal @returns {Promise<() => void>}
    */
   async open(signal) {
     /** @type {Execution} */
@@ -39,33 +36,27 @@ export class ExecutionModel extends Watchable {
     this.execution = execution;
     const cursor = await this.#readTransitions(execution.run_id, signal);
     if (signal.aborted) return () => {};
-    const record = follow(executionTopic(execution.plan_id, execution.execution_id), {
-      onMessage: ({ event, data }) => event === "execution" && this.#take(data.execution),
-    });
-    const events = follow(`run:${execution.run_id}`, {
-      after: cursor,
-      onMessage: ({ event, data }) => event === "event" && this.#add([data.event]),
-    });
-    return () => {
-      record();
-      events();
-    };
+    const stops = [
+      follow(executionTopic(execution.plan_id, execution.execution_id), {
+        onMessage: ({ event, data }) => event === "execution" && this.#update(data.execution),
+      }),
+      follow(`run:${execution.run_id}`, {
+        after: cursor,
+        onMessage: ({ event, data }) => event === "event" && this.#add([data.event]),
+      }),
+    ];
+    return () => stops.forEach((stop) => stop());
   }
 
   /**
-   * All that the journal has. An execution that another program added has no run before it is first asked about.
-   * @param {string} runId
-   * @param {AbortSignal} signal
+   * Read all transitions of the journal. An execution added by another program has no run before its first poll.
+   * @param {string} runId @param {AbortSignal} signal
    */
   async #readTransitions(runId, signal) {
     let cursor = "";
     try {
       for (let more = true; more && !signal.aborted;) {
-        const response = await api.request(
-          api.url(`${runPath(runId)}/events`, { after: cursor || null, limit: PAGE }),
-          { signal },
-        );
-        const page = await response.json();
+        const page = await readEvents(runId, cursor, PAGE, signal);
         this.spans.add(page.events);
         ({ cursor, more } = page);
       }
@@ -75,10 +66,10 @@ export class ExecutionModel extends Watchable {
     return cursor;
   }
 
-  /** @param {Execution} told */
-  #take(told) {
-    if (this.execution && told.version < this.execution.version) return; // an older telling, of before the page was read
-    this.execution = told;
+  /** @param {Execution} received */
+  #update(received) {
+    if (this.execution && received.version < this.execution.version) return; // older than the response
+    this.execution = received;
     this.notify();
   }
 
@@ -90,9 +81,8 @@ export class ExecutionModel extends Watchable {
 }
 
 /**
- * The plans that have an execution of this id, if the server refuses to choose one of them.
- * @param {unknown} error
- * @returns {string[]}
+ * The plans that have an execution with this id, if the error says that there are several.
+ * @param {unknown} error @returns {string[]}
  */
 export function plansOf(error) {
   if (!(error instanceof ApiError) || error.status !== CONFLICT) return [];

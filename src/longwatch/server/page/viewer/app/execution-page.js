@@ -1,6 +1,4 @@
-/**
- * `<lw-live-execution>`: one execution. A head that says how it stands, what is known beside it, and its stages.
- */
+/** `<lw-live-execution>`: one execution, with a head, cards and its stages. */
 
 import { isNotFound } from "../core/errors.js";
 import { beforePaint, fill, h, isOutdated, setText } from "./dom.js";
@@ -9,11 +7,11 @@ import { Part, define, restart } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, plansOf } from "./execution-model.js";
 import { conditionsOf, etaText, isOpen, termsOf } from "./execution-text.js";
-import { capital, durationText, dateTimeText, elapsedText, timeElement } from "./format.js";
-import { icon, statusMark } from "./icons.js";
-import { addShortcuts } from "./keys.js";
-import { api } from "./client.js";
-import { executionPath, go, currentRoute, runPath } from "./router.js";
+import { capital, dateTimeText, durationText, elapsedText, timeElement } from "./format.js";
+import { linkTo, statusMark } from "./icons.js";
+import { addShortcuts, moveShortcuts } from "./keys.js";
+import { readEvents } from "./client.js";
+import { currentRoute, executionPath, go, runPath } from "./router.js";
 import { failure, loading, missing, showBanners, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
@@ -62,13 +60,13 @@ export class ExecutionPage extends Part {
           failure("This execution", error, () => restart(this)),
         );
       else if (await hasRun(executionId, signal))
-        location.replace(runPath(executionId)); // imported without its record
+        location.replace(runPath(executionId)); // a run that was imported without its record
       else
         fill(
           this,
           missing(
             "execution",
-            `No record with the id ${executionId} is here. It may be in another store.`,
+            `This store has no execution with the ID ${executionId}. It may be in another store.`,
             "/executions",
           ),
         );
@@ -97,14 +95,9 @@ export class ExecutionPage extends Part {
           spacer(),
           div(
             "toolbar run-buttons",
-            idMark("Execution id", executionId),
+            idMark("Execution ID", executionId),
             linkButton(),
-            h(
-              "a",
-              { class: "button", href: runPath(runId), title: "Every transition, one a row (l)" },
-              icon("file"),
-              "Log",
-            ),
+            linkTo(runPath(runId), "file", "Log", "All transitions as a log (l)"),
           ),
         ),
         this.#facts,
@@ -117,20 +110,15 @@ export class ExecutionPage extends Part {
       this.#model.watch(this.#draw),
       everySecond(() => this.#drawNow()),
       addShortcuts("Execution", [
-        { keys: ["j", "ArrowDown"], about: `Next ${terms.stage}`, run: () => this.#stages.move(1) },
-        {
-          keys: ["k", "ArrowUp"],
-          about: `Previous ${terms.stage}`,
-          run: () => this.#stages.move(-1),
-        },
+        ...moveShortcuts(terms.stage, (step) => this.#stages.move(step)),
         {
           keys: ["Enter"],
-          about: `Open or fold the ${terms.stage}`,
+          about: `Expand or collapse the ${terms.stage}`,
           run: () =>
             document.activeElement instanceof HTMLElement && document.activeElement.click(),
         },
-        { keys: ["l"], about: "Log of its transitions", run: () => go(runPath(runId)) },
-        { keys: ["u"], about: "Up to all executions", run: () => go("/executions") },
+        { keys: ["l"], about: "Log of transitions", run: () => go(runPath(runId)) },
+        { keys: ["u"], about: "All executions", run: () => go("/executions") },
       ]),
     );
     this.#drawNow();
@@ -173,7 +161,7 @@ export class ExecutionPage extends Part {
         isOpen(execution) && execution.eta ? h("li", {}, this.#eta) : null,
         h("li", {}, h("span", {}, "started ", timeElement(started, dateTimeText(started, now)))),
         h("li", {}, span("cut", "plan ", h("code", {}, plan))),
-        h("li", {}, span("dim", `polled at ${source}`)),
+        h("li", {}, span("dim", `source ${source}`)),
       );
     }
     setText(this.#eta, etaText(execution.eta, now));
@@ -193,30 +181,20 @@ function choice(executionId, plans) {
       plan,
     ),
   );
-  return state(
-    {
-      symbol: "board",
-      title: "Several plans have this execution",
-      text: `Choose the plan of ${executionId}.`,
-    },
-    div("toolbar", ...links),
-  );
+  const title = "Several plans have an execution with this ID";
+  const text = `Choose the plan of ${executionId}.`;
+  return state({ symbol: "board", title, text }, div("toolbar", ...links));
 }
 
 /**
  * Whether the journal has a run of this id.
- * @param {string} runId
- * @param {AbortSignal} signal
+ * @param {string} runId @param {AbortSignal} signal
  */
 async function hasRun(runId, signal) {
   try {
-    const { events } = await api.get(`/api/runs/${encodeURIComponent(runId)}/events`, {
-      query: { limit: 1 },
-      signal,
-    });
-    return events.length > 0;
+    return (await readEvents(runId, "", 1, signal)).events.length > 0;
   } catch {
-    return false; // not known: the page says that there is no such execution
+    return false; // then the page reports a missing execution
   }
 }
 

@@ -1,6 +1,4 @@
-/**
- * What the transitions of an execution say about time: in which state each item and step was, from when to when. Pure.
- */
+/** The states of each item and step of an execution over time, from its transitions. Pure. */
 
 import { compareEvents } from "../core/order.js";
 
@@ -12,13 +10,13 @@ const STEPS_MS = [
   10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 480, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200,
   10_800, 14_400, 21_600, 43_200, 86_400,
 ].map((seconds) => seconds * 1000);
-const ROOM = 1.12; // beyond now, so that the bars do not move with every second
+const MARGIN = 1.12; // beyond now, so that the bars do not move every second
 
 /** @param {string} stage @param {string} item @param {string} [step] */
 export const spanKey = (stage, item, step = "") => JSON.stringify([stage, item, step]);
 
 export class Spans {
-  /** @type {Map<string, Map<string, RunEvent>>} transitions by what they are of, each once */
+  /** @type {Map<string, Map<string, RunEvent>>} transitions by span key and event id */
   #transitions = new Map();
 
   /** @param {RunEvent[]} events */
@@ -38,10 +36,8 @@ export class Spans {
   }
 
   /**
-   * The states one after the other. What no event tells is known from the execution itself: its state, and since when.
-   * @param {string} key
-   * @param {{state: string, since: number | null}} now
-   * @returns {Span[]}
+   * The states in order. The record adds the current state if no event has reported it.
+   * @param {string} key @param {{state: string, since: number | null}} now @returns {Span[]}
    */
   of(key, now) {
     const events = [...(this.#transitions.get(key)?.values() ?? [])].sort(compareEvents);
@@ -62,14 +58,13 @@ export class Spans {
 }
 
 /**
- * The time that the bars are drawn over. While an execution goes on, it grows in steps.
- * @param {{started_at: number, ended_at: number | null}} execution
- * @param {number} now
+ * The time range of the bars. It grows in steps while the execution is running.
+ * @param {{started_at: number, ended_at: number | null}} execution @param {number} now
  * @returns {Stretch}
  */
 export function stretchOf({ started_at: from, ended_at: ended }, now) {
   if (ended !== null) return { from, to: Math.max(from + 1000, ended + (ended - from) * 0.02) };
-  const length = Math.max(0, now - from) * ROOM;
+  const length = Math.max(0, now - from) * MARGIN;
   return {
     from,
     to: from + (STEPS_MS.find((step) => step >= length) ?? Math.ceil(length / 864e5) * 864e5),

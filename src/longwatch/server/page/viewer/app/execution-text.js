@@ -1,6 +1,6 @@
 /**
- * Why an execution stands as it does, in a line. What depends on the clock alone is worked out here, by the rules of
- * `longwatch executions explain`, so that it is true though nothing was written.
+ * The state of an execution as text. Conditions that depend on the clock are computed here, by the rules of
+ * `longwatch executions explain`, so that they hold without a new record.
  */
 
 import { countText, elapsedText } from "./format.js";
@@ -10,11 +10,10 @@ import { countText, elapsedText } from "./format.js";
 const UNWATCHED_AFTER_MS = 3 * 60_000;
 const LONGEST_LEASE_MS = 10 * 60_000;
 const UNREACHABLE_AFTER = 3; // polls in a row without a response
-const BY_THE_CLOCK = ["unwatched", "overdue", "silent"];
+const CLOCK_CONDITIONS = ["unwatched", "overdue", "silent"];
 
 /**
- * What people call the parts of an execution and an item that has reached its goal. The JSON fields have the words of
- * DRS for every source.
+ * The terms of a source for the parts of an execution. The JSON fields have the terms of DRS for every source.
  * @typedef {{stage: string, item: string, step: string, done: string}} Terms
  */
 
@@ -30,10 +29,8 @@ export const termsOf = (source) => (source === "drs" ? TERMS.drs : TERMS.other);
 export const isOpen = (execution) => execution.ended_at === null && !execution.closed;
 
 /**
- * Everything that is to be said of an open execution, the gravest first.
- * @param {ExecutionLine} execution
- * @param {number} now
- * @returns {Condition[]}
+ * The conditions of an open execution, the most severe first.
+ * @param {ExecutionLine} execution @param {number} now @returns {Condition[]}
  */
 export function conditionsOf(execution, now) {
   if (!isOpen(execution)) return [];
@@ -52,7 +49,7 @@ export function conditionsOf(execution, now) {
       name: "unwatched",
       message: `poll overdue by ${roundedText(waited)}; is longwatch executions watch, or a poller, running?`,
     });
-  found.push(...execution.conditions.filter(({ name }) => !BY_THE_CLOCK.includes(name)));
+  found.push(...execution.conditions.filter(({ name }) => !CLOCK_CONDITIONS.includes(name)));
   if (deadline !== null && now >= deadline)
     found.push({
       name: "overdue",
@@ -67,9 +64,8 @@ export function conditionsOf(execution, now) {
 }
 
 /**
- * When it will probably have ended, or what its past says.
- * @param {Eta | null} eta
- * @param {number} now
+ * The time left, or the text of an ETA without a range.
+ * @param {Eta | null} eta @param {number} now
  */
 export function etaText(eta, now) {
   if (!eta) return "";
@@ -90,25 +86,20 @@ export function endingText({ status, warning_count: warnings, late }) {
 }
 
 /**
- * When it is polled next. Whoever has the lease is at it.
- * @param {ExecutionLine} execution
- * @param {number} now
+ * The next poll. While a poller holds the lease, a poll is in progress.
+ * @param {ExecutionLine} execution @param {number} now
  */
 export function nextPollText(execution, now) {
   const { next_poll_at: at } = execution;
   if (at === null) return "";
   if (isLeased(execution, now)) return "poll in progress";
-  return at > now
-    ? `next poll in ${elapsedText(at - now)}`
-    : now - at < 2000
-      ? "next poll now"
-      : `poll overdue by ${elapsedText(now - at)}`;
+  if (at > now) return `next poll in ${elapsedText(at - now)}`;
+  return now - at < 2000 ? "next poll now" : `poll overdue by ${elapsedText(now - at)}`;
 }
 
 /**
- * Who may poll it now, and until when.
- * @param {ExecutionLine} execution
- * @param {number} now
+ * The poller that holds the lease, and until when.
+ * @param {ExecutionLine} execution @param {number} now
  */
 export function leaseText(execution, now) {
   const { lease_holder: holder, lease_until: until } = execution;

@@ -1,12 +1,11 @@
-/**
- * `<lw-executions>`: the list of executions. A row is a link, with its stages, and a line that says why it still runs.
- */
+/** `<lw-executions>`: the list of executions, with their stages and why they are still running. */
 
-import { setText } from "./dom.js";
+import { find, setText } from "./dom.js";
 import { code, span } from "./markup.js";
 import { conditionsOf, endingText, etaText, isOpen, nextPollText } from "./execution-text.js";
 import { agoText, durationText, elapsedText, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
+import { includesText } from "./list-model.js";
 import { defineList } from "./list-view.js";
 import { executionPath } from "./router.js";
 import { commandLine, state } from "./placeholders.js";
@@ -19,7 +18,7 @@ import { progressText, stageStrip } from "./stage-strip.js";
 const ADD = "longwatch executions add --plan PLAN --wave NAME=JOB";
 const WATCH = "longwatch executions watch";
 const ABOUT =
-  "An execution is work that runs in another system: a recovery drill, a build, a job. Add one that is under way, and let longwatch ask about it. It appears here by itself.";
+  "An execution is work in another system: a recovery drill, a build, a job. Add a running one and let longwatch poll it. It appears here automatically.";
 
 /** @type {Items<ExecutionLine>} */
 const ITEMS = {
@@ -27,9 +26,9 @@ const ITEMS = {
   topic: "executions",
   message: "execution",
   filters: ["status", "mode", "source", "text"],
-  key: ({ execution_id: id, plan_id: plan }) => `${id}\n${plan}`, // an id is one of its plan's
+  key: ({ execution_id: id, plan_id: plan }) => `${id}\n${plan}`, // an id is unique within its plan
   matches,
-  newer: (known, told) => (told.version >= known.version ? told : known),
+  newer: (shown, received) => (received.version >= shown.version ? received : shown),
 };
 
 /** @type {List<ExecutionLine>} */
@@ -39,7 +38,7 @@ const EXECUTIONS = {
   title: "Executions",
   items: ITEMS,
   filters: {
-    search: { label: "Search executions", placeholder: "Search names, plans and ids" },
+    search: { label: "Search executions", placeholder: "Search names, plans and IDs" },
     statuses: ["running", "succeeded", "partial", "failed", "cancelled"],
     choices: [
       {
@@ -76,13 +75,7 @@ function matches(execution, { status, mode, source, text }) {
   if (status && execution.status !== status) return false;
   if (mode && execution.mode !== mode) return false;
   if (source && execution.source !== source) return false;
-  const words = text?.toLowerCase();
-  return (
-    !words ||
-    [execution.execution_id, execution.plan_id, execution.name ?? ""].some((name) =>
-      name.toLowerCase().includes(words),
-    )
-  );
+  return includesText([execution.execution_id, execution.plan_id, execution.name], text);
 }
 
 /** @param {ExecutionLine} execution */
@@ -112,14 +105,14 @@ function cells(execution) {
 /** @param {HTMLElement} row @param {ExecutionLine} execution @param {number} now */
 function tick(row, execution, now) {
   const { started_at: started, ended_at: ended } = execution;
-  const [took, begun, first, second] = [".took", "time", ".first", ".second"].map(
-    (name) => /** @type {HTMLElement} */ (row.querySelector(name)),
+  const [took, begun, first, second] = [".took", "time", ".first", ".second"].map((selector) =>
+    find(row, selector),
   );
   if (!took || !begun || !first || !second) return;
   setText(took, ended === null ? elapsedText(now - started) : durationText(ended - started));
   setText(begun, agoText(started, now));
-  const [look, why, more] = standing(execution, now);
-  first.className = `cut first ${look}`;
+  const [className, why, more] = stateTexts(execution, now);
+  first.className = `cut first ${className}`;
   setText(first, why);
   first.title = why;
   setText(second, more);
@@ -127,21 +120,19 @@ function tick(row, execution, now) {
 }
 
 /**
- * How it stands: a look, why, and what else there is to know.
- * @param {ExecutionLine} execution
- * @param {number} now
- * @returns {[string, string, string]}
+ * The state of an execution: a class, the main text and the text below it.
+ * @param {ExecutionLine} execution @param {number} now @returns {[string, string, string]}
  */
-function standing(execution, now) {
+function stateTexts(execution, now) {
   if (execution.ended_at !== null) {
     return [`is-${statusOf(execution.status)}`, endingText(execution), execution.message ?? ""];
   }
-  if (!isOpen(execution)) return ["dim", "kept by another program", ""];
-  // What is usual comes first: it tells whether a condition is worth a worry.
+  if (!isOpen(execution)) return ["dim", "managed by another program", ""];
+  // The ETA comes first: it shows whether a condition matters.
   const [condition] = conditionsOf(execution, now);
   const eta = etaText(execution.eta, now);
-  const waits = `waiting for ${execution.waiting_for ?? "its end"}`;
-  const said = condition ? `${condition.name}: ${condition.message}` : waits;
-  const more = [condition ? waits : "", nextPollText(execution, now)].filter(Boolean).join(" · ");
-  return [condition ? "is-partial" : "", [eta, said].filter(Boolean).join(" · "), more];
+  const waiting = `waiting for ${execution.waiting_for ?? "its end"}`;
+  const why = condition ? `${condition.name}: ${condition.message}` : waiting;
+  const more = [condition ? waiting : "", nextPollText(execution, now)].filter(Boolean).join(" · ");
+  return [condition ? "is-partial" : "", [eta, why].filter(Boolean).join(" · "), more];
 }

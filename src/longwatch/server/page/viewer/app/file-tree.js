@@ -1,19 +1,16 @@
-/**
- * Paths as folders and files, and which lines of a text have changed.
- */
+/** Paths as a tree of folders, and the changed lines of a text. */
 
 /** @import { FileEntry } from "./types.js" */
 /** @typedef {{name: string, path: string, folders: Folder[], files: {name: string, entry: FileEntry}[]}} Folder */
 
 /**
  * Folders first, both by name.
- * @param {Iterable<FileEntry>} entries
- * @returns {Folder}
+ * @param {Iterable<FileEntry>} entries @returns {Folder}
  */
 export function treeOf(entries) {
   /** @type {Folder} */
   const root = { name: "", path: "", folders: [], files: [] };
-  const known = new Map([["", root]]);
+  const folders = new Map([["", root]]);
   for (const entry of [...entries].sort((one, other) => (one.path < other.path ? -1 : 1))) {
     const parts = entry.path.split("/");
     const name = parts.pop() ?? entry.path;
@@ -21,10 +18,10 @@ export function treeOf(entries) {
     let path = "";
     for (const part of parts) {
       path = path ? `${path}/${part}` : part;
-      let next = known.get(path);
+      let next = folders.get(path);
       if (!next) {
         next = { name: part, path, folders: [], files: [] };
-        known.set(path, next);
+        folders.set(path, next);
         folder.folders.push(next);
       }
       folder = next;
@@ -35,10 +32,9 @@ export function treeOf(entries) {
 }
 
 /**
- * The lines of the new text between what both have at the beginning and at the end.
- * @param {string} before
- * @param {string} after
- * @returns {{from: number, to: number}} from, and up to but not including
+ * The lines of the new text between the common beginning and the common end.
+ * @param {string} before @param {string} after
+ * @returns {{from: number, to: number}} `to` is exclusive
  */
 export function changedLines(before, after) {
   const [old, now] = [before.split("\n"), after.split("\n")];

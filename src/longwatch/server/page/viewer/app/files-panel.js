@@ -1,12 +1,10 @@
-/**
- * `<lw-files>`: the files of a project as a tree, live, and the text of the one that is chosen.
- */
+/** `<lw-files>`: the files of a project as a live tree, and the text of the selected file. */
 
 import { contentPath } from "../core/routes.js";
 import { button, fill, find, h } from "./dom.js";
 import { div, p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { sizeText, dateTimeText, timeElement } from "./format.js";
+import { countText, dateTimeText, sizeText, timeElement } from "./format.js";
 import { icon, iconButton } from "./icons.js";
 import { changedLines, treeOf } from "./file-tree.js";
 import { api } from "./client.js";
@@ -22,8 +20,8 @@ const MOST_LINES = 5000;
 export class FilesPanel extends Part {
   /** @type {SessionModel} */
   model;
-  /** Called with the path that the reader chooses, or null to close it. @type {(path: string | null) => void} */
-  onChoose = () => {};
+  /** Called with the selected path, or null to close the file. @type {(path: string | null) => void} */
+  onSelect = () => {};
 
   #tree = div("file-tree");
   #reader = h("div", { class: "file-reader", hidden: true });
@@ -32,19 +30,21 @@ export class FilesPanel extends Part {
   #drawn = "";
   /** @type {{path: string, version: number, text: string | null} | null} */
   #open = null;
-  #asked = 0;
+  #requests = 0;
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(h("h2", {}, "Files"), this.#tree, this.#reader);
   }
 
   /**
-   * Draw what the model has now, with this file open.
+   * Draw the files of the model, with this file open.
    * @param {string | null} path
    */
   show(path) {
     const { model } = this;
-    const drawn = `${path} ${model.filesCaughtUp} ${[...model.files.values()].map((file) => `${file.path}@${file.version}`).join()} ${model.touched.size} ${[...this.#closed].join()}`;
+    const files = [...model.files.values()].map(({ path: name, version }) => `${name}@${version}`);
+    const state = [path, model.filesCaughtUp, files, model.changed.size, [...this.#closed]];
+    const drawn = state.join(" ");
     if (drawn !== this.#drawn) {
       this.#drawn = drawn;
       this.#drawTree(path);
@@ -52,9 +52,9 @@ export class FilesPanel extends Part {
     void this.#read(path);
   }
 
-  /** @param {string | null} chosen */
-  #drawTree(chosen) {
-    const { files, filesCaughtUp, touched, project } = this.model;
+  /** @param {string | null} selected */
+  #drawTree(selected) {
+    const { files, filesCaughtUp, changed, project } = this.model;
     if (!files.size) {
       fill(
         this.#tree,
@@ -62,7 +62,7 @@ export class FilesPanel extends Part {
           ? state({
               symbol: "file",
               title: "No files yet",
-              text: "Files of the project appear here as soon as something writes them.",
+              text: "Files of the project appear here when they are written.",
               command: `curl -T notes.md ${location.origin}/api/projects/${project}/content/notes.md`,
             })
           : loading("files", 4),
@@ -70,17 +70,15 @@ export class FilesPanel extends Part {
       return;
     }
     const focused = document.activeElement?.getAttribute("data-path");
-    fill(this.#tree, this.#folder(treeOf(files.values()), chosen, touched));
+    fill(this.#tree, this.#folder(treeOf(files.values()), selected, changed));
     if (focused) find(this.#tree, `[data-path="${CSS.escape(focused)}"]`)?.focus();
   }
 
   /**
-   * @param {Folder} folder
-   * @param {string | null} chosen
-   * @param {Set<string>} touched
+   * @param {Folder} folder @param {string | null} selected @param {Set<string>} changed
    * @returns {HTMLElement}
    */
-  #folder(folder, chosen, touched) {
+  #folder(folder, selected, changed) {
     return h(
       "ul",
       {},
@@ -89,7 +87,7 @@ export class FilesPanel extends Part {
           "details",
           { open: !this.#closed.has(each.path) },
           h("summary", { data: { path: each.path } }, icon("folder"), span("cut", each.name)),
-          this.#folder(each, chosen, touched),
+          this.#folder(each, selected, changed),
         );
         details.addEventListener("toggle", () => {
           if (details.open) this.#closed.delete(each.path);
@@ -102,16 +100,16 @@ export class FilesPanel extends Part {
           "li",
           {},
           button(
-            () => this.onChoose(entry.path === chosen ? null : entry.path),
+            () => this.onSelect(entry.path === selected ? null : entry.path),
             {
               class: "file quiet",
               data: { path: entry.path },
-              "aria-pressed": String(entry.path === chosen),
+              "aria-pressed": String(entry.path === selected),
               title: entry.path,
             },
             icon("file"),
             span("cut", name),
-            touched.has(entry.path)
+            changed.has(entry.path)
               ? span("tag warn", entry.version === 1 ? "new" : "changed")
               : null,
             span("dim nums size", sizeText(entry.size)),
@@ -130,7 +128,7 @@ export class FilesPanel extends Part {
         fill(
           this.#reader,
           this.#head(path, null),
-          p("dim", "This file is not there, or no longer."),
+          p("dim", "This file does not exist, or was deleted."),
         );
       this.#open = null;
       return;
@@ -140,12 +138,12 @@ export class FilesPanel extends Part {
     const same = before?.path === entry.path;
     this.#open = { path: entry.path, version: entry.version, text: same ? before.text : null };
     this.#reader.hidden = false;
-    this.#asked += 1;
-    const asked = this.#asked;
+    this.#requests += 1;
+    const request = this.#requests;
     if (!same) fill(this.#reader, this.#head(entry.path, entry), loading("file", 5));
     try {
       const text = await this.#text(entry);
-      if (asked !== this.#asked) return;
+      if (request !== this.#requests) return;
       const changed =
         same && before.text !== null && text !== null ? changedLines(before.text, text) : null;
       this.#open = { path: entry.path, version: entry.version, text };
@@ -155,7 +153,7 @@ export class FilesPanel extends Part {
         text === null ? this.#notText(entry) : lines(text, changed),
       );
     } catch (error) {
-      if (asked !== this.#asked) return;
+      if (request !== this.#requests) return;
       this.#open = null;
       fill(
         this.#reader,
@@ -192,7 +190,7 @@ export class FilesPanel extends Part {
             "a",
             {
               class: "button icon quiet",
-              href: this.#address(path),
+              href: this.#url(path),
               download: path.split("/").pop() ?? "file",
               title: "Download",
               "aria-label": `Download ${path}`,
@@ -200,7 +198,7 @@ export class FilesPanel extends Part {
             icon("download"),
           )
         : null,
-      iconButton("close", "Close the file", () => this.onChoose(null)),
+      iconButton("close", "Close file", () => this.onSelect(null)),
     );
   }
 
@@ -209,14 +207,14 @@ export class FilesPanel extends Part {
     return state(
       {
         symbol: "file",
-        title: entry.kind === "text" ? "Too long to show here" : "Not a text file",
-        text: `${sizeText(entry.size)}. Download it to look at it.`,
+        title: entry.kind === "text" ? "File too large to show" : "Not a text file",
+        text: `${sizeText(entry.size)}. Download the file to open it.`,
       },
       h(
         "a",
         {
           class: "button",
-          href: this.#address(entry.path),
+          href: this.#url(entry.path),
           download: entry.path.split("/").pop() ?? "file",
         },
         "Download",
@@ -225,7 +223,7 @@ export class FilesPanel extends Part {
   }
 
   /** @param {string} path */
-  #address(path) {
+  #url(path) {
     return contentPath(this.model.project, path);
   }
 }
@@ -253,7 +251,10 @@ function lines(text, changed) {
         "div",
         {},
         list,
-        p("dim", `${all.length - MOST_LINES} more lines; download the file to see them.`),
+        p(
+          "dim",
+          `${countText(all.length - MOST_LINES, "more line")}. Download the file to see everything.`,
+        ),
       )
     : list;
 }

@@ -1,6 +1,6 @@
 /**
- * Times, lengths and counts as people read them. Times are local; the title of a `<time>` has them in UTC.
- * Written by hand: the first use of `Intl` costs the page 50 ms before anything is seen.
+ * Times, durations and counts as text. Times are local; the title of a `<time>` has them in UTC.
+ * Without `Intl`, whose first use would delay the first paint by 50 ms.
  */
 
 import { h } from "./dom.js";
@@ -25,10 +25,8 @@ export function numberText(number) {
 export const capital = (word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
 
 /**
- * A numberText and its noun: `1 event`, `1,204 events`.
- * @param {number} number
- * @param {string} one
- * @param {string} [many]
+ * A count and its noun: `1 event`, `1,204 events`.
+ * @param {number} number @param {string} one @param {string} [many]
  */
 export function countText(number, one, many = `${one}s`) {
   return `${numberText(number)} ${number === 1 ? one : many}`;
@@ -51,7 +49,7 @@ export function durationText(ms) {
 }
 
 /**
- * The durationText of something that is still going on: whole seconds, so that it changes once a second.
+ * The duration of something that is still running: whole seconds, so that it changes once a second.
  * @param {number} ms
  */
 export function elapsedText(ms) {
@@ -61,9 +59,8 @@ export function elapsedText(ms) {
 }
 
 /**
- * How long ago: `just now`, `42 s ago`, `5 min ago`, `3 h ago`, `2 d ago`.
- * @param {number} at
- * @param {number} now
+ * `just now`, `42 s ago`, `5 min ago`, `3 h ago`, `2 d ago`.
+ * @param {number} at @param {number} now
  */
 export function agoText(at, now) {
   const ms = now - at;
@@ -75,10 +72,8 @@ export function agoText(at, now) {
 }
 
 /**
- * A condition of a run in words. Silence is countText here, so that it keeps counting.
- * @param {Condition} condition
- * @param {number} lastEventAt
- * @param {number} now
+ * A condition of a run as text. The duration of a silence is computed here, so that it keeps counting.
+ * @param {Condition} condition @param {number} lastEventAt @param {number} now
  */
 export function conditionText({ name, message }, lastEventAt, now) {
   if (name === "silent") return `silent for ${elapsedText(now - lastEventAt)}, still open`;
@@ -86,20 +81,24 @@ export function conditionText({ name, message }, lastEventAt, now) {
 }
 
 /**
- * Local time of day, with milliseconds if asked for.
+ * Local time of day.
  * @param {number} at
- * @param {boolean} [fine]
  */
-export function timeText(at, fine = false) {
+export function timeText(at) {
   const date = new Date(at);
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-  return fine ? `${time}.${String(date.getMilliseconds()).padStart(3, "0")}` : time;
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
 /**
- * Local date and time; the day is left out when it is today.
+ * `.042`: the milliseconds of a time, to follow its seconds.
  * @param {number} at
- * @param {number} now
+ */
+export const millisecondsText = (at) =>
+  `.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
+
+/**
+ * Local date and time; the day is left out when it is today.
+ * @param {number} at @param {number} now
  */
 export function dateTimeText(at, now) {
   const date = new Date(at);
@@ -112,7 +111,7 @@ export function dateTimeText(at, now) {
 /**
  * A `<time>` with UTC on hover.
  * @param {number} at
- * @param {...Child} children the local time, or how long agoText it was
+ * @param {...Child} children the local time, or its age
  */
 export function timeElement(at, ...children) {
   return h("time", { datetime: isoTime(at), title: utcText(at) }, ...children);
@@ -122,7 +121,7 @@ export function timeElement(at, ...children) {
 export const utcText = (at) => `${isoTime(at).replace("T", " ").replace("Z", "")} UTC`;
 
 /**
- * ISO 8601 in UTC; a dateTimeText no calendar has is written as it is.
+ * ISO 8601 in UTC; a time out of range is written as a number.
  * @param {number} at
  */
 export function isoTime(at) {

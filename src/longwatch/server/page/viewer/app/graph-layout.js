@@ -1,9 +1,9 @@
 /**
- * Where the boxes of a workflow graph stand: layers from left to right, few crossings, no library.
+ * The layout of a workflow graph: layers from left to right with few crossings.
  *
- * Edges that would close a circle are turned for the layout. Every node stands one layer after its furthest
- * predecessor; an edge over several layers passes through empty places, so that it runs around boxes. Each
- * layer is ordered by the mean place of its neighbours, in a few sweeps to and fro.
+ * Edges that would close a cycle are reversed for the layout. Every node is one layer after its furthest predecessor; an
+ * edge over several layers passes through empty slots, so that it runs around boxes. Each layer is sorted by the mean
+ * position of its neighbours, in a few sweeps forward and back.
  */
 
 import { addTo } from "../core/groups.js";
@@ -21,31 +21,30 @@ const SWEEPS = 6;
 /** @param {Graph} graph @returns {Layout} */
 export function layOutGraph(graph) {
   const ids = graph.nodes.map((node) => node.id);
-  const known = new Set(ids);
+  const nodeIds = new Set(ids);
   const edges = graph.edges.filter(
-    (edge) => known.has(edge.from) && known.has(edge.to) && edge.from !== edge.to,
+    (edge) => nodeIds.has(edge.from) && nodeIds.has(edge.to) && edge.from !== edge.to,
   );
-  const forward = withoutCircles(ids, edges);
+  const forward = breakCycles(ids, edges);
   const layerOf = layersOf(ids, forward);
-  const { layers, links, chains } = withPassages(ids, forward, layerOf);
-  for (let sweep = 0; sweep < SWEEPS; sweep += 1) order(layers, links, sweep % 2 === 0);
-  return placed(layers, edges, chains, known);
+  const { layers, links, chains } = addPassages(ids, forward, layerOf);
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) sortLayers(layers, links, sweep % 2 === 0);
+  return placeNodes(layers, edges, chains, nodeIds);
 }
 
 /**
- * The edges, with those turned round that lead back to where a walk came from.
- * @param {string[]} ids
- * @param {{from: string, to: string}[]} edges
+ * The edges, with those reversed that lead back to an ancestor.
+ * @param {string[]} ids @param {{from: string, to: string}[]} edges
  */
-function withoutCircles(ids, edges) {
-  const out = grouped(edges);
+function breakCycles(ids, edges) {
+  const out = groupBySource(edges);
   /** @type {Map<string, "open" | "done">} */
   const seen = new Map();
   /** @type {{from: string, to: string, index: number}[]} */
   const forward = [];
   for (const root of ids) {
     if (seen.has(root)) continue;
-    // An explicit stack: a chain of ten thousand nodes must not exhaust the call stack.
+    // An explicit stack: a chain of 10,000 nodes would exhaust the call stack.
     const stack = [{ id: root, next: 0 }];
     seen.set(root, "open");
     while (stack.length) {
@@ -73,7 +72,7 @@ function withoutCircles(ids, edges) {
 }
 
 /** @param {{from: string}[]} edges */
-function grouped(edges) {
+function groupBySource(edges) {
   /** @type {Map<string, number[]>} */
   const out = new Map();
   edges.forEach((edge, index) => addTo(out, edge.from, index));
@@ -82,14 +81,13 @@ function grouped(edges) {
 
 /**
  * The layer of each node: one after its furthest predecessor.
- * @param {string[]} ids
- * @param {{from: string, to: string}[]} edges
+ * @param {string[]} ids @param {{from: string, to: string}[]} edges
  */
 function layersOf(ids, edges) {
   const layer = new Map(ids.map((id) => [id, 0]));
   const waiting = new Map(ids.map((id) => [id, 0]));
   for (const { to } of edges) waiting.set(to, (waiting.get(to) ?? 0) + 1);
-  const out = grouped(edges);
+  const out = groupBySource(edges);
   const ready = ids.filter((id) => waiting.get(id) === 0);
   for (let at = 0; at < ready.length; at += 1) {
     const id = /** @type {string} */ (ready[at]);
@@ -105,12 +103,11 @@ function layersOf(ids, edges) {
 }
 
 /**
- * Layers with a passage wherever an edge crosses one without stopping.
- * @param {string[]} ids
- * @param {{from: string, to: string, index: number}[]} edges
+ * Layers with a passage wherever an edge crosses one.
+ * @param {string[]} ids @param {{from: string, to: string, index: number}[]} edges
  * @param {Map<string, number>} layerOf
  */
-function withPassages(ids, edges, layerOf) {
+function addPassages(ids, edges, layerOf) {
   /** @type {string[][]} */
   const layers = [];
   const put = (/** @type {number} */ layer, /** @type {string} */ id) => {
@@ -136,12 +133,10 @@ function withPassages(ids, edges, layerOf) {
 }
 
 /**
- * Sort each layer by the mean place of its neighbours in the layer before, or after.
- * @param {string[][]} layers
- * @param {[string, string][]} links
- * @param {boolean} down
+ * Sort each layer by the mean position of its neighbours in the layer before, or after.
+ * @param {string[][]} layers @param {[string, string][]} links @param {boolean} down
  */
-function order(layers, links, down) {
+function sortLayers(layers, links, down) {
   /** @type {Map<string, string[]>} */
   const near = new Map();
   for (const [from, to] of links) {
@@ -149,31 +144,25 @@ function order(layers, links, down) {
     else addTo(near, from, to);
   }
   const sequence = down ? layers : [...layers].reverse();
-  const place = new Map((sequence[0] ?? []).map((id, at) => [id, at]));
+  const position = new Map((sequence[0] ?? []).map((id, at) => [id, at]));
   for (const layer of sequence.slice(1)) {
-    const wish = new Map(
+    const mean = new Map(
       layer.map((id, at) => {
-        const places = (near.get(id) ?? []).map((other) => place.get(other) ?? at);
-        return [
-          id,
-          places.length ? places.reduce((sum, each) => sum + each, 0) / places.length : at,
-        ];
+        const found = (near.get(id) ?? []).map((other) => position.get(other) ?? at);
+        return [id, found.length ? found.reduce((sum, each) => sum + each, 0) / found.length : at];
       }),
     );
-    layer.sort((one, other) => (wish.get(one) ?? 0) - (wish.get(other) ?? 0));
-    layer.forEach((id, at) => place.set(id, at));
+    layer.sort((one, other) => (mean.get(one) ?? 0) - (mean.get(other) ?? 0));
+    layer.forEach((id, at) => position.set(id, at));
   }
 }
 
 /**
  * Coordinates: layers side by side, each centred; edges through their passages.
- * @param {string[][]} layers
- * @param {Graph["edges"]} edges
- * @param {Map<number, string[]>} chains
- * @param {Set<string>} known
- * @returns {Layout}
+ * @param {string[][]} layers @param {Graph["edges"]} edges @param {Map<number, string[]>} chains
+ * @param {Set<string>} nodeIds @returns {Layout}
  */
-function placed(layers, edges, chains, known) {
+function placeNodes(layers, edges, chains, nodeIds) {
   const tallest = Math.max(1, ...layers.map((layer) => layer.length));
   const height = tallest * (BOX.height + GAP.y) - GAP.y + 2 * EDGE;
   const width = layers.length * (BOX.width + GAP.x) - GAP.x + 2 * EDGE;
@@ -192,7 +181,7 @@ function placed(layers, edges, chains, known) {
   });
   const paths = edges.map((edge, index) => {
     const chain = chains.get(index) ?? [edge.from, edge.to];
-    const turned = chain[0] !== edge.from;
+    const isReversed = chain[0] !== edge.from;
     const points = chain.flatMap((id) => {
       const box = at.get(id) ?? { x: 0, y: 0 };
       const middle = box.y + BOX.height / 2;
@@ -203,8 +192,39 @@ function placed(layers, edges, chains, known) {
         { x: box.x + BOX.width, y: middle },
       ];
     });
-    return { ...edge, points: turned ? points.reverse() : points };
+    return { ...edge, points: isReversed ? points.reverse() : points };
   });
-  const nodes = new Map([...at].filter(([id]) => known.has(id)));
+  const nodes = new Map([...at].filter(([id]) => nodeIds.has(id)));
   return { nodes, edges: paths, width, height };
+}
+
+/**
+ * The graph in the payload of a `graph_structure` event; malformed nodes and edges are left out.
+ * @param {Record<string, unknown>} payload @returns {Graph | null}
+ */
+export function graphOf(payload) {
+  const graph = /** @type {Record<string, unknown>} */ (
+    payload["graph"] && typeof payload["graph"] === "object" ? payload["graph"] : payload
+  );
+  const nodes = objects(graph["nodes"]).flatMap((node) => {
+    const id = text(node["id"]) || text(node["name"]);
+    return id ? [{ id, name: text(node["name"]) || id, role: text(node["role"]) }] : [];
+  });
+  const edges = objects(graph["edges"]).flatMap((edge) => {
+    const from = text(edge["from"]) || text(edge["source"]);
+    const to = text(edge["to"]) || text(edge["target"]);
+    return from && to ? [{ from, to, condition: text(edge["condition"]) }] : [];
+  });
+  const unique = [...new Map(nodes.map((node) => [node.id, node])).values()];
+  return unique.length ? { nodes: unique, edges } : null;
+}
+
+/** @param {unknown} value @returns {Record<string, unknown>[]} */
+function objects(value) {
+  return Array.isArray(value) ? value.filter((each) => each && typeof each === "object") : [];
+}
+
+/** @param {unknown} value */
+function text(value) {
+  return typeof value === "string" ? value : "";
 }

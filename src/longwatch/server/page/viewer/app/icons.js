@@ -1,6 +1,4 @@
-/**
- * Drawn marks: one shape for every status, and the few symbols of the buttons. All are 16 × 16.
- */
+/** The icons: one shape for every status, and the symbols of the buttons. All are 16 × 16. */
 
 import { button, h, svg } from "./dom.js";
 import { span } from "./markup.js";
@@ -9,7 +7,7 @@ import { span } from "./markup.js";
 
 const RING = "M8 1.75a6.25 6.25 0 1 1 0 12.5a6.25 6.25 0 0 1 0-12.5z";
 
-/** Paths by name; a `*` before one means filled. Nothing turns: a page of running things would never be idle. */
+/** Paths by name; a leading `*` means filled. No icon is animated, so that an idle page stays idle. */
 const SHAPES = /** @type {Record<string, string[]>} */ ({
   pending: [
     "M8 1.75a6.25 6.25 0 0 1 3.1.83M13.5 5.1a6.25 6.25 0 0 1 .7 3.9M12.9 11.9a6.25 6.25 0 0 1-3.3 2.1M6.3 14a6.25 6.25 0 0 1-3.4-2.4M1.8 8.9a6.25 6.25 0 0 1 .9-4.2M4.9 2.6",
@@ -99,8 +97,8 @@ export function icon(name) {
   );
 }
 
-/** A turn's words and a call's words, as the statuses that have a shape. */
-const KNOWN = /** @type {Record<string, Status | "skipped">} */ ({
+/** Statuses of runs, turns and calls → the statuses that have a shape. */
+const SHAPED = /** @type {Record<string, Status | "skipped">} */ ({
   started: "running",
   completed: "succeeded",
   skipped: "cancelled",
@@ -114,26 +112,22 @@ const KNOWN = /** @type {Record<string, Status | "skipped">} */ ({
   abandoned: "abandoned",
 });
 
-/**
- * Which of the drawn statuses a word stands for; a word nobody knows is `unknown`.
- * @param {string} word
- */
-export function statusOf(word) {
-  return KNOWN[word] ?? "unknown";
+/** @param {string} status */
+export function statusOf(status) {
+  return SHAPED[status] ?? "unknown";
 }
 
 /**
- * A status as a shape and a word. `quiet` leaves the word to screen readers.
- * @param {string} word
- * @param {{badge?: boolean, quiet?: boolean}} [look]
+ * A status as a shape and text. `quiet` shows the text to screen readers only.
+ * @param {string} status @param {{badge?: boolean, quiet?: boolean}} [how]
  */
-export function statusMark(word, { badge = false, quiet = false } = {}) {
-  const status = statusOf(word);
+export function statusMark(status, { badge = false, quiet = false } = {}) {
+  const shape = statusOf(status);
   return h(
     "span",
-    { class: `status is-${status}${badge ? " badge" : ""}`, title: quiet ? word : null },
-    icon(word === "skipped" ? "skipped" : status),
-    h("span", { class: quiet ? "unseen" : null }, word),
+    { class: `status is-${shape}${badge ? " badge" : ""}`, title: quiet ? status : null },
+    icon(status === "skipped" ? "skipped" : shape),
+    h("span", { class: quiet ? "unseen" : null }, status),
   );
 }
 
@@ -150,7 +144,7 @@ const SWATCHES = 8;
 const swatches = new Map();
 
 /**
- * A number from 0 to 7, in the order in which names appear: the first eight are told apart.
+ * A colour from 0 to 7, in the order in which names appear, so that the first eight names differ.
  * @param {string} name
  */
 export function swatchOf(name) {
@@ -163,12 +157,23 @@ export function swatchOf(name) {
 }
 
 /**
- * A button with only a symbol. Its name is read out and shown on hover.
- * @param {string} symbol
- * @param {string} name
- * @param {(event: MouseEvent) => void} click
- * @param {string} [look]
+ * A button with only a symbol. Its name is the label and the tooltip.
+ * @param {string} symbol @param {string} name @param {(event: MouseEvent) => void} click
+ * @param {string} [className]
  */
-export function iconButton(symbol, name, click, look = "quiet") {
-  return button(click, { class: `icon ${look}`, "aria-label": name, title: name }, icon(symbol));
+export function iconButton(symbol, name, click, className = "quiet") {
+  return button(
+    click,
+    { class: `icon ${className}`, "aria-label": name, title: name },
+    icon(symbol),
+  );
+}
+
+/**
+ * A link that looks like a button.
+ * @param {string} href @param {string} symbol @param {string} label @param {string} title
+ * @param {boolean} [download]
+ */
+export function linkTo(href, symbol, label, title, download = false) {
+  return h("a", { class: "button", href, title, download }, icon(symbol), label);
 }

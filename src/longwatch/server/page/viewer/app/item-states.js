@@ -1,25 +1,17 @@
-/**
- * How an item, a step or a job stands: the word for people, and which of the drawn statuses it looks like.
- */
+/** The states of items, steps and jobs: their text, and the status whose shape and colour they have. */
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
 /** @import { Terms } from "./execution-text.js" */
 
-/** In the order in which they are drawn: what is done comes first. */
+/** In drawing order: done items first. */
 export const STATES = [
-  "launched",
-  "terminated",
-  "failed",
-  "cancelled",
-  "ended",
-  "in_progress",
-  "unknown",
-  "pending",
+  ...["launched", "terminated", "failed", "cancelled", "ended"],
+  ...["in_progress", "unknown", "pending"],
 ];
 
-const LOOKS = /** @type {Record<string, string>} */ ({
+const STATUSES = /** @type {Record<string, string>} */ ({
   pending: "pending",
   in_progress: "running",
   started: "running",
@@ -31,30 +23,29 @@ const LOOKS = /** @type {Record<string, string>} */ ({
 });
 
 /** @param {string} state */
-export const statusOfState = (state) => LOOKS[state] ?? "unknown";
+export const statusOfState = (state) => STATUSES[state] ?? "unknown";
 
 /** @param {string} state @param {Terms} terms */
 export const stateText = (state, terms) =>
   state === "launched" ? terms.done : state.replace(/_/g, " ");
 
 /**
- * A state as a shape and a word. The source's own word stands on hover.
- * @param {string} state
- * @param {Terms} terms
- * @param {string | null} [word]
+ * A state as a shape and text. The source's own status is the tooltip.
+ * @param {string} state @param {Terms} terms @param {string | null} [sourceStatus]
  */
-export function stateMark(state, terms, word = null) {
-  const look = statusOfState(state);
+export function stateMark(state, terms, sourceStatus = null) {
+  const status = statusOfState(state);
+  const title = sourceStatus ? `status in the source: ${sourceStatus}` : null;
   return h(
     "span",
-    { class: `status is-${look}`, title: word ? `status in the source: ${word}` : null },
-    icon(look),
+    { class: `status is-${status}`, title },
+    icon(status),
     h("span", {}, stateText(state, terms)),
   );
 }
 
 /**
- * Whether no response has mentioned a job or an item yet: its state is only the one it was stored with.
+ * Whether no response has reported a job or an item yet: its state is the initial one.
  * @param {{state: string, since: number | null, word?: string | null}} of
  */
 export const isUnreported = ({ state, since, word }) =>
@@ -62,8 +53,7 @@ export const isUnreported = ({ state, since, word }) =>
 
 /**
  * `3 launched, 1 failed` or `3 done, 1 failed`.
- * @param {Record<string, number>} states
- * @param {Terms} terms
+ * @param {Record<string, number>} states @param {Terms} terms
  */
 export function statesText(states, terms) {
   return (

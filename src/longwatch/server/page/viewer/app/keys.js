@@ -1,6 +1,4 @@
-/**
- * Keyboard use. A view says which keys it knows and what they do; the help dialog is made from that.
- */
+/** Keyboard shortcuts. A view adds its shortcuts; the help dialog lists them. */
 
 import { fill, h } from "./dom.js";
 import { iconButton } from "./icons.js";
@@ -11,10 +9,8 @@ import { iconButton } from "./icons.js";
 const groups = [];
 
 /**
- * Offer shortcuts until the returned function is called. The latest offer of a key counts.
- * @param {string} title
- * @param {Shortcut[]} shortcuts
- * @returns {() => void}
+ * Add shortcuts until the returned function is called. For a key, the latest shortcut counts.
+ * @param {string} title @param {Shortcut[]} shortcuts @returns {() => void}
  */
 export function addShortcuts(title, shortcuts) {
   const group = { title, shortcuts };
@@ -24,18 +20,27 @@ export function addShortcuts(title, shortcuts) {
   };
 }
 
-/** Listen to the keyboard, and open the help with `?`. */
+/**
+ * The shortcuts that move to the next and the previous item.
+ * @param {string} noun @param {(step: number) => void} move @returns {Shortcut[]}
+ */
+export const moveShortcuts = (noun, move) => [
+  { keys: ["j", "ArrowDown"], about: `Next ${noun}`, run: () => move(1) },
+  { keys: ["k", "ArrowUp"], about: `Previous ${noun}`, run: () => move(-1) },
+];
+
+/** Handle keys, and open the help with `?`. */
 export function startShortcuts() {
   addShortcuts("Everywhere", [
-    { keys: ["?"], about: "This help", run: showHelp },
-    { keys: ["Escape"], about: "Close what is open, leave a field", run: () => {} },
+    { keys: ["?"], about: "Show this help", run: showHelp },
+    { keys: ["Escape"], about: "Close a dialog or details, leave a field", run: () => {} },
   ]);
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const typing =
       event.target instanceof Element && event.target.closest("input, textarea, select, dialog");
     if (typing instanceof HTMLElement && !typing.matches("dialog")) {
-      // A search field would be emptied by Escape; leaving it is enough.
+      // Browsers clear a search field on Escape; leaving it is enough.
       if (event.key === "Escape" && !typing.closest("dialog")) {
         event.preventDefault();
         typing.blur();
@@ -53,7 +58,7 @@ export function startShortcuts() {
   });
 }
 
-/** Show what the keys do in the view that is open. */
+/** Show the shortcuts of the open view. */
 export function showHelp() {
   const dialog = /** @type {HTMLDialogElement} */ (
     document.querySelector("dialog.help") ??
@@ -64,7 +69,7 @@ export function showHelp() {
     h(
       "header",
       {},
-      h("h2", { id: "help-title" }, "Keyboard"),
+      h("h2", { id: "help-title" }, "Keyboard shortcuts"),
       iconButton("close", "Close", () => dialog.close()),
     ),
     ...[...groups]
@@ -75,7 +80,7 @@ export function showHelp() {
           "dl",
           { class: "keys" },
           ...shortcuts.flatMap(({ keys, about }) => [
-            h("dt", {}, ...keys.map((key) => h("kbd", {}, named(key)))),
+            h("dt", {}, ...keys.map((key) => h("kbd", {}, keyText(key)))),
             h("dd", {}, about),
           ]),
         ),
@@ -86,7 +91,7 @@ export function showHelp() {
 }
 
 /** @param {string} key */
-function named(key) {
+function keyText(key) {
   return (
     { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key
   );

@@ -1,6 +1,4 @@
-/**
- * The filters of a list. They only write the address; the view reads it.
- */
+/** The filters of a list. They only change the URL; the view reads it. */
 
 import { button, h } from "./dom.js";
 import { div } from "./markup.js";
@@ -16,15 +14,15 @@ import { setQuery } from "./router.js";
  * @property {readonly Choice[]} choices
  *
  * @typedef {object} Choice
- * @property {string} name in the address
+ * @property {string} name in the URL
  * @property {string} label
- * @property {string} all what no choice is called
+ * @property {string} all the option without a filter
  * @property {readonly (readonly [value: string, label: string])[]} options
  */
 
 const TYPING_MS = 150;
 
-/** A field that reports its text shortly after the reader has stopped typing. */
+/** A field that reports its text shortly after the user has stopped typing. */
 export class SearchField {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing;
@@ -76,7 +74,7 @@ export class ListFilters {
         status ? capital(status) : "All",
       ),
     );
-    this.#fields = choices.map((choice) => ({ name: choice.name, field: fieldOf(choice) }));
+    this.#fields = choices.map((choice) => ({ name: choice.name, field: selectField(choice) }));
     this.element = h(
       "div",
       { class: "toolbar filters", role: "search", "aria-label": label },
@@ -92,7 +90,7 @@ export class ListFilters {
     const status = query.get("status") ?? "";
     for (const chip of this.#statuses)
       chip.setAttribute("aria-pressed", String(chip.dataset["value"] === status));
-    for (const { name, field } of this.#fields) choose(field, query.get(name) ?? "");
+    for (const { name, field } of this.#fields) selectOption(field, query.get(name) ?? "");
   }
 
   focusSearch() {
@@ -101,7 +99,7 @@ export class ListFilters {
 }
 
 /** @param {Choice} choice */
-function fieldOf({ name, label, all, options }) {
+function selectField({ name, label, all, options }) {
   const field = h(
     "select",
     { "aria-label": label, on: { change: () => setQuery({ [name]: field.value }) } },
@@ -112,11 +110,10 @@ function fieldOf({ name, label, all, options }) {
 }
 
 /**
- * Show a choice, even one that only the address knows (a kind of the user's own).
- * @param {HTMLSelectElement} field
- * @param {string} value
+ * Select an option; a value that only the URL has, such as a user's own kind, becomes one.
+ * @param {HTMLSelectElement} field @param {string} value
  */
-function choose(field, value) {
+function selectOption(field, value) {
   if (![...field.options].some((option) => option.value === value))
     field.append(h("option", { value }, value));
   field.value = value;

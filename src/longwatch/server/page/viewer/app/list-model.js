@@ -1,6 +1,4 @@
-/**
- * What a list shows, newest first: pages from the server, kept up to date by the feed.
- */
+/** The items of a list, newest first: pages from the server, updated by the feed. */
 
 import { api, follow } from "./client.js";
 import { Watchable } from "./observable.js";
@@ -17,24 +15,27 @@ const PAGE = 50;
  * @property {string} topic of the feed, and the field of a page that holds its items
  * @property {string} message of the feed, and its field that holds the item
  * @property {readonly string[]} filters the names that an address may have
- * @property {(query: Query) => Record<string, unknown>} [parameters] what the API is asked for; the query, if not given
+ * @property {(query: Query) => Record<string, unknown>} [parameters] of the API; by default the query
  * @property {(item: Item) => string} key
  * @property {(item: Item, query: Query) => boolean} matches
- * @property {(known: Item, told: Item) => Item} newer of two states the later one: a page that was asked for earlier can
- *   arrive after a message
- * @property {(item: Item) => boolean} [changesSilently] whether it changes without an event, and is fetched again for that
+ * @property {(shown: Item, received: Item) => Item} newer the later state: a response can arrive after a newer message
+ * @property {(item: Item) => boolean} [changesSilently] whether it changes without an event and must be refreshed
  */
 
-/**
- * What an address asks for.
- * @param {URLSearchParams} query
- * @param {readonly string[]} filters
- * @returns {Query}
- */
+/** @param {URLSearchParams} query @param {readonly string[]} filters @returns {Query} */
 export function queryOf(query, filters) {
   return Object.fromEntries(
     filters.map((name) => [name, query.get(name) ?? ""]).filter(([, value]) => value),
   );
+}
+
+/**
+ * Whether one of the fields contains the search text, in any case.
+ * @param {(string | null)[]} fields @param {string | undefined} text
+ */
+export function includesText(fields, text) {
+  const wanted = text?.toLowerCase();
+  return !wanted || fields.some((field) => field?.toLowerCase().includes(wanted));
 }
 
 /** @template {{started_at: number}} Item */
@@ -47,13 +48,13 @@ export class ListModel extends Watchable {
   error = null;
   /** @type {string | null} */
   more = null;
-  /** @type {string | null} what the list may lack, and why, as the server says it */
+  /** @type {string | null} the server's note on what the list may lack */
   hint = null;
   #of;
   /** @type {Query} */
   #query = {};
-  #asked = 0;
-  /** @type {Item[]} told before the first page was there */
+  #requests = 0;
+  /** @type {Item[]} received before the first page */
   #early = [];
   /** @type {(() => void) | null} */
   #unfollow = null;
@@ -73,17 +74,17 @@ export class ListModel extends Watchable {
     this.state = "loading";
     this.items = [];
     this.notify();
-    // Followed before it is asked for: what happens in between is kept and applied to the answer.
-    this.#unfollow ??= follow(this.#of.topic, { onMessage: (message) => this.#heard(message) });
+    // Subscribed before the request: messages in between are buffered and applied to the response.
+    this.#unfollow ??= follow(this.#of.topic, { onMessage: (message) => this.#receive(message) });
     await this.#load();
   }
 
-  /** Ask for the first page anew. */
-  async again() {
+  /** Request the first page again. */
+  async reload() {
     await this.open(this.#query);
   }
 
-  /** Fetch the first page again while it shows what changes without an event. */
+  /** Request the first page again while it has items that change without an event. */
   async refresh() {
     const { changesSilently } = this.#of;
     if (changesSilently && this.state === "ready" && this.items.some(changesSilently))
@@ -98,31 +99,31 @@ export class ListModel extends Watchable {
   }
 
   close() {
-    this.#asked += 1;
+    this.#requests += 1;
     this.#unfollow?.();
     this.#unfollow = null;
   }
 
   /**
    * @param {string} [after]
-   * @param {{isRefresh?: boolean}} [how] a refresh keeps the later pages and reports no error
+   * @param {{isRefresh?: boolean}} [how] a refresh leaves later pages alone and reports no error
    */
   async #load(after, { isRefresh = false } = {}) {
-    this.#asked += 1;
-    const asked = this.#asked;
+    this.#requests += 1;
+    const request = this.#requests;
     const { path, topic, parameters } = this.#of;
     try {
       const page = await api.get(path, {
         query: { ...(parameters?.(this.#query) ?? this.#query), limit: PAGE, after },
       });
-      if (asked !== this.#asked) return; // another query was chosen meanwhile
+      if (request !== this.#requests) return; // another query was chosen meanwhile
       this.#merge(page[topic]);
       if (!isRefresh) this.more = page.cursor;
       this.hint = page.hint ?? null;
       this.state = "ready";
-      for (const item of this.#early.splice(0)) this.#take(item);
+      for (const item of this.#early.splice(0)) this.#update(item);
     } catch (error) {
-      if (asked !== this.#asked || isRefresh) return;
+      if (request !== this.#requests || isRefresh) return;
       this.error = error;
       this.state = "failed";
     }
@@ -130,27 +131,27 @@ export class ListModel extends Watchable {
   }
 
   /** @param {{event: string, data: any}} message */
-  #heard({ event, data }) {
+  #receive({ event, data }) {
     const { message } = this.#of;
     if (event !== message) return;
     if (this.state === "loading") this.#early.push(data[message]);
-    else if (this.#take(data[message])) this.notify();
+    else if (this.#update(data[message])) this.notify();
   }
 
   /** @param {Item} item @returns {boolean} whether the list has changed */
-  #take(item) {
-    const { key, matches: isOf, newer } = this.#of;
-    const known = this.items.findIndex((each) => key(each) === key(item));
-    const matches = isOf(item, this.#query);
-    if (known >= 0 && !matches) this.items.splice(known, 1);
-    else if (known >= 0) this.items[known] = newer(/** @type {Item} */ (this.items[known]), item);
+  #update(item) {
+    const { key, newer } = this.#of;
+    const at = this.items.findIndex((each) => key(each) === key(item));
+    const matches = this.#of.matches(item, this.#query);
+    if (at >= 0 && !matches) this.items.splice(at, 1);
+    else if (at >= 0) this.items[at] = newer(/** @type {Item} */ (this.items[at]), item);
     else if (matches && !this.#isBeyond(item)) this.#merge([item]);
     else return false;
     return true;
   }
 
   /**
-   * One older than the last page is not shown before its page is: the list would have a hole.
+   * Whether an item is older than the last page. It is shown with its own page, so that the list has no gap.
    * @param {Item} item
    */
   #isBeyond(item) {
@@ -161,12 +162,12 @@ export class ListModel extends Watchable {
   /** @param {Item[]} items */
   #merge(items) {
     const { key, newer } = this.#of;
-    const known = new Map(this.items.map((item) => [key(item), item]));
+    const byKey = new Map(this.items.map((item) => [key(item), item]));
     for (const item of items) {
-      const before = known.get(key(item));
-      known.set(key(item), before ? newer(before, item) : item);
+      const before = byKey.get(key(item));
+      byKey.set(key(item), before ? newer(before, item) : item);
     }
-    this.items = [...known.values()].sort(
+    this.items = [...byKey.values()].sort(
       (one, other) => other.started_at - one.started_at || (key(one) < key(other) ? 1 : -1),
     );
   }

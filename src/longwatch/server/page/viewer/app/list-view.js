@@ -1,17 +1,15 @@
-/**
- * A list that fills the page: filters, rows of links, newest first, live. Filters are in the address.
- */
+/** A page with a live list: filters, and a row for each item, newest first. */
 
-import { beforePaint, button, fill, h, updateChildren, moveFocus } from "./dom.js";
+import { beforePaint, button, fill, h, moveFocus, updateChildren } from "./dom.js";
 import { div, p } from "./markup.js";
 import { Part, define } from "./element.js";
 import { connection } from "./connection.js";
-import { addShortcuts } from "./keys.js";
+import { addShortcuts, moveShortcuts } from "./keys.js";
 import { ListFilters } from "./list-filters.js";
 import { ListModel, queryOf } from "./list-model.js";
-import { go, currentRoute, setQuery } from "./router.js";
+import { currentRoute, go, setQuery } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
-import { everySecond } from "./ticker.js";
+import { everySecond, everySeconds } from "./ticker.js";
 
 /** @import { Child } from "./dom.js" */
 /** @import { Filters } from "./list-filters.js" */
@@ -21,17 +19,17 @@ import { everySecond } from "./ticker.js";
  * @template Item
  * @typedef {object} List
  * @property {string} noun of one item
- * @property {string} nouns of several, and the name of the view in an address
+ * @property {string} nouns of several, and the name of the view in a URL
  * @property {string} title
  * @property {Items<Item>} items
  * @property {Omit<Filters, "label">} filters
  * @property {readonly string[]} columns
- * @property {number} skeleton lines that are shown while it loads
+ * @property {number} skeleton lines shown while it loads
  * @property {boolean} [showsHint] whether the server's hint is shown below the list
  * @property {(item: Item) => string} href
  * @property {(item: Item, now: number) => Child[]} cells of a row
- * @property {(row: HTMLElement, item: Item, now: number) => void} tick only the texts that count; makes nothing anew
- * @property {(hint: string | null) => HTMLElement} empty what is shown where there is nothing at all
+ * @property {(row: HTMLElement, item: Item, now: number) => void} tick updates the texts that count
+ * @property {(hint: string | null) => HTMLElement} empty shown if the server has no item at all
  */
 
 const REFRESH_SECONDS = 15;
@@ -47,8 +45,8 @@ class ListView extends Part {
   #foot = div("runs-foot");
   #hint = h("p", { class: "runs-hint dim", role: "status", hidden: true });
   #draw = beforePaint(() => this.#drawNow());
-  #asked = "";
-  /** @type {WeakMap<Element, Item>} what each row shows */
+  #query = "";
+  /** @type {WeakMap<Element, Item>} the item of each row */
   #shown = new WeakMap();
 
   /** @param {List<Item>} list */
@@ -76,45 +74,33 @@ class ListView extends Part {
       this.#foot,
     );
     if (showsHint) this.append(this.#hint);
-    let seconds = 0;
     this.onDisconnect(
       this.#model.watch(this.#draw),
       () => this.#model.close(),
-      currentRoute.watch(() => this.#ask()),
+      currentRoute.watch(() => this.#load()),
       connection.watch(this.#draw),
+      everySeconds(REFRESH_SECONDS, () => void this.#model.refresh()),
       everySecond((now) => {
-        seconds += 1;
-        if (seconds % REFRESH_SECONDS === 0) void this.#model.refresh();
         for (const row of this.#list.children) {
           const item = this.#shown.get(row);
           if (item) tick(/** @type {HTMLElement} */ (row), item, now);
         }
       }),
       addShortcuts(title, [
-        {
-          keys: ["j", "ArrowDown"],
-          about: `Next ${noun}`,
-          run: () => moveFocus(this.#list.querySelectorAll("a"), 1),
-        },
-        {
-          keys: ["k", "ArrowUp"],
-          about: `Previous ${noun}`,
-          run: () => moveFocus(this.#list.querySelectorAll("a"), -1),
-        },
+        ...moveShortcuts(noun, (step) => moveFocus(this.#list.querySelectorAll("a"), step)),
         { keys: ["Enter"], about: `Open the ${noun}`, run: (event) => this.#open(event) },
         { keys: ["/"], about: "Search", run: () => this.#filters.focusSearch() },
       ]),
     );
   }
 
-  #ask() {
+  #load() {
     const { view, query } = currentRoute.value;
     if (view !== this.#of.nouns) return;
     this.#filters.show(query);
     const wanted = queryOf(query, this.#of.items.filters);
-    const asked = JSON.stringify(wanted);
-    if (asked === this.#asked) return;
-    this.#asked = asked;
+    if (JSON.stringify(wanted) === this.#query) return;
+    this.#query = JSON.stringify(wanted);
     void this.#model.open(wanted);
   }
 
@@ -141,21 +127,21 @@ class ListView extends Part {
     this.#of.tick(row, item, now);
   }
 
-  /** What comes after the last row. */
+  /** The element after the last row. */
   #end() {
     const { nouns, skeleton } = this.#of;
     const { items, state: at, error, more } = this.#model;
     if (at === "loading") return items.length ? null : loading(nouns, skeleton);
     if (at === "failed")
-      return failure(`The list of ${nouns}`, error, () => void this.#model.again());
+      return failure(`The list of ${nouns}`, error, () => void this.#model.reload());
     if (more) {
       const text = at === "more" ? "Loading …" : items.length ? "Load more" : "Search further";
       return button(() => void this.#model.loadMore(), { disabled: at === "more" }, text);
     }
-    return items.length ? p("dim", `No more ${nouns}.`) : this.#nothing();
+    return items.length ? p("dim", `No more ${nouns}.`) : this.#noMatch();
   }
 
-  #nothing() {
+  #noMatch() {
     const { noun, nouns, items, empty } = this.#of;
     if (!Object.keys(queryOf(currentRoute.value.query, items.filters)).length)
       return empty(this.#model.hint);
@@ -182,8 +168,7 @@ class ListView extends Part {
 /**
  * Register a custom element that shows a list.
  * @template {{started_at: number}} Item
- * @param {string} name
- * @param {List<Item>} list
+ * @param {string} name @param {List<Item>} list
  */
 export function defineList(name, list) {
   /** @extends {ListView<Item>} */

@@ -1,13 +1,11 @@
-/**
- * Which events a filter lets through. The text of an event is put together once and kept.
- */
+/** The filter of the log. The searchable text of an event is built once. */
 
 import { isFailure } from "./event-text.js";
 
 /** @import { RunEvent } from "./types.js" */
 /** @typedef {{agent: string, type: string, errors: boolean, text: string}} LogFilter */
 
-/** Many events of a token stream are kept in the journal, and are no rows unless asked for by their type. */
+/** The tokens of a model: too many to list unless their type is chosen. */
 const UNLISTED = "node_stream";
 
 /** @type {WeakMap<RunEvent, string>} */
@@ -28,9 +26,9 @@ export function eventMatcher({ agent, type, errors, text }) {
 function hasAll(event, words) {
   let text = texts.get(event);
   if (text === undefined) {
-    text =
-      `${event.type} ${event.agent_name ?? ""} ${event.event_id} ${event.call_id ?? ""} ${JSON.stringify(event.payload ?? {})}`.toLowerCase();
-    texts.set(event, text);
+    const { type, agent_name, event_id, call_id, payload } = event;
+    const parts = [type, agent_name, event_id, call_id, JSON.stringify(payload ?? {})];
+    texts.set(event, (text = parts.join(" ").toLowerCase()));
   }
   return words.every((word) => /** @type {string} */ (text).includes(word));
 }

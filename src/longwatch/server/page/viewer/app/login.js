@@ -1,7 +1,4 @@
-/**
- * `<lw-login>`: asks for the token when the server wants one. The token is exchanged for a cookie that scripts
- * cannot read, and is kept nowhere here.
- */
+/** `<lw-login>`: the sign-in form. The server exchanges the token for a cookie that scripts cannot read. */
 
 import { asError } from "../core/errors.js";
 import { h, setText } from "./dom.js";
@@ -30,9 +27,9 @@ export class Login extends Part {
           h("h1", {}, "Sign in"),
           p(
             "dim",
-            "This server asks for a token. ",
+            "This server requires a token. ",
             h("code", {}, "longwatch serve"),
-            " prints a sign-in link that works once, and the file that holds the tokens.",
+            " prints a one-time sign-in link and the path of the token file.",
           ),
           h(
             "form",

@@ -1,6 +1,4 @@
-/**
- * Starts the page: theme, keyboard, addresses, and the view that the address means.
- */
+/** Starts the page: theme, keyboard, router, and the view of the URL. */
 
 import { fill, h } from "./dom.js";
 import { showConnection, showOffline, signedOut } from "./connection.js";
@@ -19,8 +17,7 @@ import "./session-view.js";
 /** @import { Route } from "./router.js" */
 
 /**
- * Which element shows a view, which section of the navigation it belongs to, and its title. One more view is one
- * more entry here and a line in the router.
+ * The element of a view, its section in the navigation, and its title. A new view needs an entry here and in the router.
  * @type {Record<string, {element: string, section: string, title: (route: Route) => string}>}
  */
 const VIEWS = {
@@ -66,12 +63,12 @@ function show(route) {
     fill(
       main,
       state(
-        { symbol: "search", title: "There is no such page", text: "The address may be mistyped." },
+        { symbol: "search", title: "Page not found", text: "Check the URL for typos." },
         h("a", { class: "button", href: "/runs" }, "All runs"),
       ),
     );
   if (!first) {
     scrollTo(0, 0);
-    if (!signedOut.value) main.focus({ preventScroll: true }); // the sign-in form has focused its field
+    if (!signedOut.value) main.focus({ preventScroll: true }); // the sign-in form focuses its field
   }
 }

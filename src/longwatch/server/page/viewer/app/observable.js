@@ -1,5 +1,5 @@
 /**
- * Something whose changes can be watched.
+ * An object whose changes can be watched.
  * @template [Change=void]
  */
 export class Watchable {
@@ -8,8 +8,7 @@ export class Watchable {
 
   /**
    * Notify a watcher of every change, until the returned function is called.
-   * @param {(change: Change) => void} watcher
-   * @returns {() => void}
+   * @param {(change: Change) => void} watcher @returns {() => void}
    */
   watch(watcher) {
     this.#watchers.add(watcher);
@@ -42,7 +41,7 @@ export class Observable extends Watchable {
   }
 
   /**
-   * Also notifies the watcher of the present value, at once.
+   * Also notifies the watcher of the current value at once.
    * @override
    * @param {(value: T) => void} watcher
    */

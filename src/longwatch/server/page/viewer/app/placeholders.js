@@ -1,19 +1,17 @@
-/**
- * What a view shows when it has nothing to show yet: loading, empty, or an error with what to do next.
- */
+/** What a view shows without content: loading, an empty state, or an error and what to do next. */
 
 import { asError } from "../core/errors.js";
-import { button, h, updateChildren, setText } from "./dom.js";
+import { button, h, setText, updateChildren } from "./dom.js";
 import { div } from "./markup.js";
+import { capital } from "./format.js";
 import { icon } from "./icons.js";
 import { copyButton } from "./toast.js";
 
 /** @import { Child } from "./dom.js" */
 
 /**
- * Grey lines while something loads.
- * @param {string} what
- * @param {number} [lines]
+ * Grey lines while content loads.
+ * @param {string} what @param {number} [lines]
  */
 export function loading(what, lines = 8) {
   const bars = Array.from({ length: lines }, () => h("i"));
@@ -22,8 +20,7 @@ export function loading(what, lines = 8) {
 
 /**
  * @param {{symbol?: string, title: string, text?: string, command?: string | null, bad?: boolean}} about
- * @param {...Child} more
- * @returns {HTMLElement}
+ * @param {...Child} more @returns {HTMLElement}
  */
 export function state({ symbol = "inbox", title, text, command, bad = false }, ...more) {
   return h(
@@ -38,7 +35,7 @@ export function state({ symbol = "inbox", title, text, command, bad = false }, .
 }
 
 /**
- * A command to type, with a button that copies it.
+ * A command with a copy button.
  * @param {string} command
  */
 export function commandLine(command) {
@@ -46,40 +43,30 @@ export function commandLine(command) {
 }
 
 /**
- * Why something could not be shown, and a button to try again.
- * @param {string} what
- * @param {unknown} error
- * @param {() => void} again
+ * An error, and a button to try again.
+ * @param {string} what @param {unknown} error @param {() => void} again
  */
 export function failure(what, error, again) {
-  return state(
-    {
-      symbol: "failed",
-      bad: true,
-      title: `${what} could not be loaded`,
-      text: asError(error).message,
-    },
-    button(again, {}, "Try again"),
-  );
+  const title = `${what} could not be loaded`;
+  const text = asError(error).message;
+  return state({ symbol: "failed", bad: true, title, text }, button(again, {}, "Try again"));
 }
 
 /**
- * A view for an id that the server does not have.
- * @param {string} what
- * @param {string} text
+ * The view of an unknown id.
+ * @param {string} what @param {string} text
  * @param {string} href of the list
  */
 export function missing(what, text, href) {
   return state(
-    { symbol: "search", title: `There is no such ${what}`, text },
+    { symbol: "search", title: `${capital(what)} not found`, text },
     h("a", { class: "button", href }, `All ${what}s`),
   );
 }
 
 /**
  * Show conditions as a list of banners.
- * @param {Element} list
- * @param {{key: string, text: string}[]} banners
+ * @param {Element} list @param {{key: string, text: string}[]} banners
  */
 export function showBanners(list, banners) {
   updateChildren(list, banners, {

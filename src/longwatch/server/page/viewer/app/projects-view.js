@@ -1,13 +1,11 @@
-/**
- * `<lw-projects>`: the projects that sessions and files belong to.
- */
+/** `<lw-projects>`: the list of projects. */
 
 import { fill, h, moveFocus } from "./dom.js";
 import { code, div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { dateTimeText, timeElement } from "./format.js";
 import { icon } from "./icons.js";
-import { addShortcuts } from "./keys.js";
+import { addShortcuts, moveShortcuts } from "./keys.js";
 import { api, follow } from "./client.js";
 import { projectPath } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
@@ -18,42 +16,34 @@ import { whenVisible } from "./ticker.js";
 export class ProjectsView extends Part {
   #list = h("ul", { class: "runs projects", "aria-label": "Projects" });
   #foot = h("div", {}, loading("projects", 5));
-  /** @type {Set<string> | null} ids of the projects that are shown */
-  #known = null;
+  /** @type {Set<string> | null} ids of the listed projects */
+  #ids = null;
 
   connectedCallback() {
     this.append(div("page-head", h("h1", {}, "Projects")), this.#list, this.#foot);
     this.onDisconnect(
       whenVisible(() => void this.#load()),
-      follow("projects", { onMessage: (message) => this.#take(message) }),
-      addShortcuts("Projects", [
-        {
-          keys: ["j", "ArrowDown"],
-          about: "Next project",
-          run: () => moveFocus(this.#list.querySelectorAll("a"), 1),
-        },
-        {
-          keys: ["k", "ArrowUp"],
-          about: "Previous project",
-          run: () => moveFocus(this.#list.querySelectorAll("a"), -1),
-        },
-      ]),
+      follow("projects", { onMessage: (message) => this.#onMessage(message) }),
+      addShortcuts(
+        "Projects",
+        moveShortcuts("project", (step) => moveFocus(this.#list.querySelectorAll("a"), step)),
+      ),
     );
     void this.#load();
   }
 
   /**
-   * Whoever makes a project, it shows at once: the list is asked for when one is told of that is not there.
+   * Reload the list when a new project is reported.
    * @param {{event: string, data: any}} message
    */
-  #take({ event, data }) {
-    if (event === "project" && this.#known && !this.#known.has(data.project.id)) void this.#load();
+  #onMessage({ event, data }) {
+    if (event === "project" && this.#ids && !this.#ids.has(data.project.id)) void this.#load();
   }
 
   async #load() {
     try {
       const { projects } = await api.get("/api/projects");
-      this.#known = new Set(projects.map((/** @type {Project} */ project) => project.id));
+      this.#ids = new Set(projects.map((/** @type {Project} */ project) => project.id));
       fill(this.#list, ...projects.map(row));
       fill(
         this.#foot,
@@ -62,7 +52,7 @@ export class ProjectsView extends Part {
           : state({
               symbol: "folder",
               title: "No projects yet",
-              text: "A project holds sessions, their turns and files. Running a command as a turn makes one.",
+              text: "A project has sessions, their turns, and files. Running a command as a turn creates one.",
               command: "longwatch turn --project notes --session first -- COMMAND",
             }),
       );
@@ -88,7 +78,7 @@ function row(project) {
       span("run-name cut", project.name || project.id),
       code("dim cut", project.id),
       spacer(),
-      span("dim", "since ", timeElement(made, dateTimeText(made, Date.now()))),
+      span("dim", "created ", timeElement(made, dateTimeText(made, Date.now()))),
     ),
   );
 }

@@ -1,8 +1,8 @@
 /**
- * Which view an address means, and how to go from one to another without loading the page anew.
+ * Maps URLs to views, and goes from one view to another without reloading the page.
  *
- * The path names the view, the query holds its filters, the hash what is selected in it. A new kind of view is
- * one more line in `ROUTES`.
+ * The path names the view, the query holds its filters, and the hash what is selected. A new view is one more line in
+ * `ROUTES`.
  */
 
 import { Observable } from "./observable.js";
@@ -10,7 +10,7 @@ import { Observable } from "./observable.js";
 /**
  * @typedef {object} Route
  * @property {string} view
- * @property {Record<string, string>} ids what the path names
+ * @property {Record<string, string>} ids in the path
  * @property {URLSearchParams} query
  * @property {URLSearchParams} selection
  */
@@ -40,7 +40,7 @@ export function routeOf({ pathname, search, hash }) {
       );
       return { view, ids, query, selection };
     } catch {
-      break; // not a well-formed escape: no view has that name
+      break; // an invalid percent escape
     }
   }
   return { view: "missing", ids: {}, query, selection };
@@ -54,13 +54,13 @@ export const executionPath = ({ plan_id: plan, execution_id: id }) =>
   `/executions/${encodeURIComponent(plan)}/${encodeURIComponent(id)}`;
 
 /**
- * The board of the execution that a run belongs to. The run id names it: `plan/execution`, or the execution id in older runs.
+ * The board of the execution of a run. The run id is `plan/execution`, or the execution id in older runs.
  * @param {string} runId
  */
 export const boardPath = (runId) => `/executions/${encodeURIComponent(runId)}`;
 
 /**
- * Where a run is shown best: that of an execution has a board of its own, which leads to its log.
+ * The main view of a run: for an execution its board, which links to the log.
  * @param {{run_id: string, kind: string}} run
  */
 export const pathOf = (run) =>
@@ -73,7 +73,6 @@ export const projectPath = (project) => `/projects/${encodeURIComponent(project)
 export const sessionPath = (project, session) =>
   `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
 
-/** Where the page is. */
 export const currentRoute = new Observable(routeOf(location));
 
 /**
@@ -86,11 +85,11 @@ export function go(path) {
 }
 
 /**
- * Change filters in the address. The view is told, and no step is added to the history.
+ * Change filters in the URL, without a new history entry.
  * @param {Record<string, string | null>} changes
  */
 export function setQuery(changes) {
-  const url = new URL(shownAddress());
+  const url = new URL(currentUrl());
   for (const [name, value] of Object.entries(changes)) {
     if (value) url.searchParams.set(name, value);
     else url.searchParams.delete(name);
@@ -99,43 +98,43 @@ export function setQuery(changes) {
 }
 
 /**
- * Select something, or nothing. The selection is in the hash, so that a link can point at it.
+ * Set the selection, in the hash of the URL so that a link includes it.
  * @param {Record<string, string>} selection
  */
 export function select(selection) {
-  const url = new URL(shownAddress());
+  const url = new URL(currentUrl());
   url.hash = new URLSearchParams(selection).toString();
   replace(url);
 }
 
-/** @type {string | null} an address that the browser would not take: some refuse to change that of a file */
-let kept = null;
+/** @type {string | null} a URL that the browser rejected: some do not allow changing that of a file */
+let rejected = null;
 
-function shownAddress() {
-  return kept ?? location.href;
+function currentUrl() {
+  return rejected ?? location.href;
 }
 
 /** @param {URL} url */
 function replace(url) {
-  if (url.href === shownAddress()) return;
+  if (url.href === currentUrl()) return;
   try {
     history.replaceState(history.state, "", url);
-    kept = null;
+    rejected = null;
   } catch {
-    kept = url.href;
+    rejected = url.href;
   }
   currentRoute.set(routeOf(url));
 }
 
-/** Follow the buttons back and forward, and addresses typed by hand. */
-export function watchAddress() {
+/** Follow the back and forward buttons, and edits of the URL. */
+export function watchUrl() {
   addEventListener("popstate", () => currentRoute.set(routeOf(location)));
   addEventListener("hashchange", () => currentRoute.set(routeOf(location)));
 }
 
-/** The same, and take over clicks on links of this page. */
+/** The same, and handle clicks on links of this page. */
 export function startRouter() {
-  watchAddress();
+  watchUrl();
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,12 +1,17 @@
-/**
- * `<lw-calls>`: tool calls with their start and end put together, one a row.
- */
+/** `<lw-calls>`: the tool calls of a run, one per row. */
 
 import { ABANDONED } from "../core/calls.js";
 import { beforePaint, button, h, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { timeText, numberText, countText, durationText, timeElement } from "./format.js";
+import {
+  countText,
+  durationText,
+  millisecondsText,
+  numberText,
+  timeElement,
+  timeText,
+} from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
 import { state } from "./placeholders.js";
 import "./window-list.js";
@@ -17,48 +22,40 @@ import "./window-list.js";
 export class Calls extends Part {
   /** @type {RunModel} */
   model;
-  /** Called with the call that the reader chooses. @type {(call: Call) => void} */
+  /** Called with the call that the user selects. @type {(call: Call) => void} */
   onSelect = () => {};
 
   #draw = beforePaint(() => this.#drawNow());
   #list = h("lw-window", { class: "call-rows", "aria-label": "Tool calls" });
-  #failed = button(
-    () => this.#toggle(this.#failed),
-    { class: "chip", "aria-pressed": "false" },
-    "Failed only",
-  );
-  #open = button(
-    () => this.#toggle(this.#open),
-    { class: "chip", "aria-pressed": "false" },
-    "Without an end",
-  );
+  #failed = this.#chip("Failed only");
+  #open = this.#chip("Without an end");
   /** @type {HTMLSelectElement} */
   #sort = h(
     "select",
     { "aria-label": "Order", on: { change: this.#draw } },
-    h("option", { value: "time" }, "In order of time"),
+    h("option", { value: "time" }, "By time"),
     h("option", { value: "length" }, "Longest first"),
   );
-  #tally = h("span", { class: "dim nums", role: "status" });
+  #counts = h("span", { class: "dim nums", role: "status" });
   #empty = h(
     "div",
     { hidden: true },
     state({
-      title: "No tool calls here",
-      text: "Functions marked with @longwatch.tool appear here, each start with its end.",
+      title: "No tool calls",
+      text: "Calls of functions decorated with @longwatch.tool appear here.",
       symbol: "tool",
     }),
   );
   #head = h(
     "div",
     { class: "call-row head", "aria-hidden": "true" },
-    ...["Tool", "Agent", "Began", "Took", "Result"].map((name) => h("span", {}, name)),
+    ...["Tool", "Agent", "Started", "Duration", "Result"].map((name) => h("span", {}, name)),
   );
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        div("toolbar", this.#failed, this.#open, this.#sort, spacer(), this.#tally),
+        div("toolbar", this.#failed, this.#open, this.#sort, spacer(), this.#counts),
         this.#head,
         this.#list,
         this.#empty,
@@ -80,15 +77,19 @@ export class Calls extends Part {
     this.#list.move(step);
   }
 
-  /** @param {HTMLElement} chip */
-  #toggle(chip) {
-    chip.setAttribute("aria-pressed", String(!pressed(chip)));
-    this.#draw();
+  /** @param {string} label */
+  #chip(label) {
+    const toggle = () => {
+      chip.setAttribute("aria-pressed", String(!isPressed(chip)));
+      this.#draw();
+    };
+    const chip = button(toggle, { class: "chip", "aria-pressed": "false" }, label);
+    return chip;
   }
 
   #drawNow() {
     const all = this.model.calls().filter((call) => call.kind === "tool");
-    const [failed, open] = [pressed(this.#failed), pressed(this.#open)];
+    const [failed, open] = [isPressed(this.#failed), isPressed(this.#open)];
     const shown = all.filter(
       (call) => (!failed || call.status === "failed") && (!open || call.ended_at === null),
     );
@@ -101,10 +102,12 @@ export class Calls extends Part {
     const [bad, abandoned] = ["failed", ABANDONED].map((status) =>
       all.reduce((sum, call) => sum + Number(call.status === status), 0),
     );
-    setText(
-      this.#tally,
-      `${countText(all.length, "call")}${bad ? `, ${numberText(bad)} failed` : ""}${abandoned ? `, ${numberText(abandoned)} abandoned` : ""}`,
-    );
+    const counts = [
+      countText(all.length, "call"),
+      bad ? `${numberText(bad)} failed` : "",
+      abandoned ? `${numberText(abandoned)} abandoned` : "",
+    ];
+    setText(this.#counts, counts.filter(Boolean).join(", "));
   }
 }
 
@@ -115,7 +118,10 @@ function row(call, longest) {
     "call-row",
     span("cut call-name", statusMark(call.status, { quiet: true }), span("cut", call.name)),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
-    timeElement(call.started_at, timeText(call.started_at, true)),
+    timeElement(
+      call.started_at,
+      `${timeText(call.started_at)}${millisecondsText(call.started_at)}`,
+    ),
     span(
       "took nums",
       took !== null ? durationText(took) : call.status === ABANDONED ? "–" : "…",
@@ -123,7 +129,7 @@ function row(call, longest) {
     ),
     span(
       `cut ${call.error ? "is-failed" : "dim"}`,
-      call.error ?? (call.status === "started" ? "still open" : call.status),
+      call.error ?? (call.status === "started" ? "running" : call.status),
     ),
   );
 }
@@ -134,7 +140,7 @@ function keyOf(call) {
 }
 
 /** @param {HTMLElement} chip */
-function pressed(chip) {
+function isPressed(chip) {
   return chip.getAttribute("aria-pressed") === "true";
 }
 

@@ -1,6 +1,4 @@
-/**
- * `<lw-graph>`: the workflow as it was announced in `graph_structure`, each node in the state it is in now.
- */
+/** `<lw-graph>`: the graph of a `graph_structure` event, with the current status of each node. */
 
 import { beforePaint, fill, find, h, svg } from "./dom.js";
 import { Part, define } from "./element.js";
@@ -13,10 +11,13 @@ import { BOX, layOutGraph } from "./graph-layout.js";
 /** @import { Call, Graph, GraphNode } from "./types.js" */
 /** @typedef {{status: string, last: Call | null, times: number}} NodeState */
 
+/** @type {NodeState} */
+const PENDING = { status: "pending", last: null, times: 0 };
+
 export class GraphView extends Part {
   /** @type {RunModel} */
   model;
-  /** Called with the latest call of the node that the reader chooses. @type {(call: Call) => void} */
+  /** Called with the latest call of the node that the user selects. @type {(call: Call) => void} */
   onSelect = () => {};
 
   /** @type {Graph | null} */
@@ -25,7 +26,7 @@ export class GraphView extends Part {
   #layout = null;
   #draw = beforePaint(() => this.#drawNow());
   /** @type {string | null} */
-  #chosen = null;
+  #selected = null;
   #space = h("div", {
     class: "graph-space",
     tabindex: "0",
@@ -41,7 +42,7 @@ export class GraphView extends Part {
 
   /** @param {string | null} callId */
   reveal(callId) {
-    this.#chosen = callId;
+    this.#selected = callId;
     this.#draw();
   }
 
@@ -93,19 +94,17 @@ export class GraphView extends Part {
   }
 
   /**
-   * @param {GraphNode} node
-   * @param {Placed | undefined} place
-   * @param {NodeState | undefined} found
+   * @param {GraphNode} node @param {Placed | undefined} place @param {NodeState | undefined} found
    */
   #node(node, place, found) {
     if (!place) return null;
-    const { status, last, times } = found ?? { status: "pending", last: null, times: 0 };
-    const chosen = last !== null && last.call_id === this.#chosen;
-    const choose = () => last && this.onSelect(last);
+    const { status, last, times } = found ?? PENDING;
+    const selected = last !== null && last.call_id === this.#selected;
+    const select = () => last && this.onSelect(last);
     const keydown = (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
-      choose();
+      select();
     };
     const took = last && last.duration_ms !== null ? durationText(last.duration_ms) : "";
     const about = [status, took, times > 1 ? `${times} times` : ""].filter(Boolean).join(" · ");
@@ -115,43 +114,38 @@ export class GraphView extends Part {
     return svg(
       "g",
       {
-        class: `node is-${statusOf(status)}${chosen ? " chosen" : ""}`,
+        class: `node is-${statusOf(status)}${selected ? " selected" : ""}`,
         transform: `translate(${place.x} ${place.y})`,
         role: "button",
         tabindex: 0,
         "aria-label": `${node.name}, ${about}`,
         "aria-disabled": last ? null : "true",
         data: { node: node.id },
-        on: { click: choose, keydown },
+        on: { click: select, keydown },
       },
       svg("title", {}, node.role ? `${node.name}: ${node.role}` : node.name),
       svg("rect", { width: BOX.width, height: BOX.height, rx: 8 }),
       mark,
-      svg("text", { x: 36, y: 19, class: "node-name" }, short(node.name, 19)),
-      svg("text", { x: 36, y: 34, class: "node-about" }, short(about, 24)),
+      svg("text", { x: 36, y: 19, class: "node-name" }, truncate(node.name, 19)),
+      svg("text", { x: 36, y: 34, class: "node-about" }, truncate(about, 24)),
     );
   }
 }
 
 /**
- * How each node stands: by the latest call of that node, or of the agent with its name.
- * @param {Graph} graph
- * @param {Call[]} calls
- * @returns {Map<string, NodeState>}
+ * The status of each node: that of its latest call, or of the latest span of the agent with its name.
+ * @param {Graph} graph @param {Call[]} calls @returns {Map<string, NodeState>}
  */
-export function nodeStates(graph, calls) {
+function nodeStates(graph, calls) {
   /** @type {Map<string, NodeState>} */
   const byName = new Map();
   for (const call of calls) {
     if (call.kind === "tool") continue;
-    const known = byName.get(call.name);
-    byName.set(call.name, { status: call.status, last: call, times: (known?.times ?? 0) + 1 });
+    const times = (byName.get(call.name)?.times ?? 0) + 1;
+    byName.set(call.name, { status: call.status, last: call, times });
   }
   return new Map(
-    graph.nodes.map((node) => [
-      node.id,
-      byName.get(node.id) ?? byName.get(node.name) ?? { status: "pending", last: null, times: 0 },
-    ]),
+    graph.nodes.map(({ id, name }) => [id, byName.get(id) ?? byName.get(name) ?? PENDING]),
   );
 }
 
@@ -176,13 +170,17 @@ function edgeOf({ from, to, condition, points }, states) {
     { class: `edge${walked ? " walked" : ""}` },
     svg("path", { d: path, "marker-end": "url(#arrow)" }),
     condition
-      ? svg("text", { x: middle.x, y: middle.y - 6, "text-anchor": "middle" }, short(condition, 22))
+      ? svg(
+          "text",
+          { x: middle.x, y: middle.y - 6, "text-anchor": "middle" },
+          truncate(condition, 22),
+        )
       : null,
   );
 }
 
 /** @param {string} text @param {number} most */
-function short(text, most) {
+function truncate(text, most) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 

@@ -1,21 +1,11 @@
-/**
- * `<lw-run-head>`: name, status, times, counts and conditions of a run, and what can be done with it.
- */
+/** `<lw-run-head>`: name, status, times, counts and conditions of a run, and its links. */
 
 import { offline, offlineSince } from "./connection.js";
-import { beforePaint, fill, h, isOutdated, updateChildren, setText } from "./dom.js";
+import { beforePaint, fill, h, isOutdated, setText, updateChildren } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import {
-  agoText,
-  conditionText,
-  numberText,
-  countText,
-  dateTimeText,
-  timeElement,
-  utcText,
-} from "./format.js";
-import { icon, statusMark, statusOf } from "./icons.js";
+import { agoText, conditionText, countText, dateTimeText, timeElement, utcText } from "./format.js";
+import { icon, linkTo, statusMark, statusOf } from "./icons.js";
 import { showBanners } from "./placeholders.js";
 import { setQuery } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
@@ -55,20 +45,10 @@ export class RunHead extends Part {
       );
       fill(
         this.#buttons,
-        idMark("Run id", model.runId),
+        idMark("Run ID", model.runId),
         this.actions.note ? span("tag", this.actions.note) : linkButton(),
-        ...(this.actions.links ?? []).map((link) =>
-          h(
-            "a",
-            {
-              class: "button",
-              href: link.href,
-              title: link.title,
-              download: link.download ?? false,
-            },
-            icon(link.symbol ?? "download"),
-            link.label,
-          ),
+        ...(this.actions.links ?? []).map(({ href, symbol = "download", label, title, download }) =>
+          linkTo(href, symbol, label, title, download),
         ),
       );
     }
@@ -104,16 +84,15 @@ export class RunHead extends Part {
   }
 
   /**
-   * Which attempt is shown, of a run that was started several times. The last is the one without an address.
-   * @param {RunModel} model
-   * @param {number} now
+   * The choice of the attempt, for a run that was started several times. The URL of the last has no parameter.
+   * @param {RunModel} model @param {number} now
    */
   #drawAttempts(model, now) {
     const attempts = model.summary?.attempts ?? [];
     const field = this.#attempts;
     field.hidden = attempts.length < 2;
-    const said = `${model.attempt} ${attempts.map(({ status, started_at }) => `${status} ${started_at}`).join()}`;
-    if (field.hidden || !isOutdated(field, said)) return;
+    const shown = attempts.map(({ status, started_at }) => `${status} ${started_at}`).join();
+    if (field.hidden || !isOutdated(field, `${model.attempt} ${shown}`)) return;
     fill(
       field,
       ...attempts.map(({ number, status, started_at }) =>
@@ -129,17 +108,15 @@ export class RunHead extends Part {
 }
 
 /**
- * What is told of the run in a line: a key, the text that is compared, and how to make it.
- * @param {RunModel} model
- * @param {number} now
- * @returns {[string, string, () => Node][]}
+ * The facts of the head: a key, the text that is compared, and a function that creates the content.
+ * @param {RunModel} model @param {number} now @returns {[string, string, () => Node][]}
  */
 function facts(model, now) {
   const { summary } = model;
   /** @type {[string, string, () => Node][]} */
   const found = [];
   /** @type {(key: string, text: string, make?: (text: string) => Node) => void} */
-  const add = (key, text, make = (said) => document.createTextNode(said)) =>
+  const add = (key, text, make = (shown) => document.createTextNode(shown)) =>
     found.push([key, text, () => make(text)]);
   if (summary) {
     const took = summary.duration_between
@@ -154,7 +131,7 @@ function facts(model, now) {
     if (summary.ended_between) {
       const { status, ended_between } = summary;
       const ended = endText({ status, ended_between }, now);
-      const utc = ended_between.map((at) => (at === null ? "not known" : utcText(at)));
+      const utc = ended_between.map((at) => (at === null ? "unknown" : utcText(at)));
       add("ended", ended, () =>
         h("span", { class: `is-${statusOf(status)}`, title: utc.join(" to ") }, ended),
       );
@@ -185,15 +162,16 @@ function facts(model, now) {
       );
     }
   }
-  const reading = `reading history${model.events.length ? `, ${numberText(model.events.length)} events so far` : ""} …`;
-  const [symbol, stands] =
+  const read = model.events.length;
+  const reading = `reading history${read ? `, ${countText(read, "event")} so far` : ""} …`;
+  const [symbol, progress] =
     model.open && offline.value
       ? ["lost", `offline ${offlineSince()}`]
       : model.caughtUp
         ? ["succeeded", "caught up"]
         : ["running", reading];
-  add("caught-up", stands, () =>
-    h("span", { class: "status dim", role: "status" }, icon(symbol), stands),
+  add("caught-up", progress, () =>
+    h("span", { class: "status dim", role: "status" }, icon(symbol), progress),
   );
   if (summary?.error)
     add("error", summary.error, () =>

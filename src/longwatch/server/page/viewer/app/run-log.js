@@ -1,24 +1,21 @@
-/**
- * `<lw-log>`: the events of a run, one a row, as they happen. Filter, search, pause, jump to the latest.
- */
+/** `<lw-log>`: the events of a run, one per row, live. Filter, search, pause, jump to the latest. */
 
 import { beforePaint, button, fill, h, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { timeText, numberText, countText, timeElement } from "./format.js";
+import { countText, millisecondsText, numberText, timeElement, timeText } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
 import { SearchField } from "./list-filters.js";
 import { eventMatcher } from "./log-filter.js";
 import { state } from "./placeholders.js";
-import { deathOf, isFailure, eventText } from "./event-text.js";
+import { deathOf, eventText, isFailure } from "./event-text.js";
 import "./window-list.js";
 
 /** @import { LogFilter } from "./log-filter.js" */
 /** @import { RunModel } from "./run-model.js" */
 /** @import { RunEvent } from "./types.js" */
 
-/** Words that no event has: the list was filtered to nothing. */
-const NOTHING = {
+const NO_MATCH = {
   title: "No event matches",
   text: "Clear the search or choose other filters.",
   symbol: "search",
@@ -29,16 +26,16 @@ export class RunLog extends Part {
   model;
   /** @type {LogFilter} */
   #filter = { agent: "", type: "", errors: false, text: "" };
-  /** Called with the filters when the reader changes them. @type {(filter: LogFilter) => void} */
+  /** Called with the filters when the user changes them. @type {(filter: LogFilter) => void} */
   onFilter = () => {};
-  /** Called with the event that the reader chooses. @type {(event: RunEvent) => void} */
+  /** Called with the event that the user selects. @type {(event: RunEvent) => void} */
   onSelect = () => {};
 
-  /** @type {RunEvent[]} what matches, in order */
+  /** @type {RunEvent[]} the matching events, in order */
   #shown = [];
-  #seen = 0; // how many of the model's events the filter has afterPoll at
+  #filtered = 0; // number of the model's events that were filtered; -1: filter all again
   #paused = false;
-  #waiting = 0; // matching events that came while paused
+  #waiting = 0; // matching events that arrived while paused
   #draw = beforePaint(() => this.#drawNow());
 
   #list = h("lw-window", { class: "log-rows", "aria-label": "Events" });
@@ -64,7 +61,7 @@ export class RunLog extends Part {
     icon("down"),
     h("span"),
   );
-  #tally = h("span", { class: "dim nums tally", role: "status" });
+  #counts = h("span", { class: "dim nums tally", role: "status" });
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
@@ -76,7 +73,7 @@ export class RunLog extends Part {
           this.#types,
           this.#errors,
           spacer(),
-          this.#tally,
+          this.#counts,
           this.#pause,
         ),
         div("log-frame", this.#list, this.#empty, this.#latest),
@@ -86,7 +83,7 @@ export class RunLog extends Part {
     }
     this.onDisconnect(
       this.model.watch(({ reordered }) => {
-        if (reordered) this.#seen = -1;
+        if (reordered) this.#filtered = -1;
         this.#draw();
       }),
     );
@@ -105,19 +102,19 @@ export class RunLog extends Part {
     if (same) return;
     this.#filter = filter;
     this.#search.show(filter.text);
-    this.#seen = -1;
+    this.#filtered = -1;
     this.#draw();
   }
 
   /**
-   * Hold the list still while events go on coming, or let it go on.
+   * Pause or resume the list; events keep arriving.
    * @param {boolean} paused
    */
   pause(paused) {
     this.#paused = paused;
     fill(this.#pause, icon(paused ? "play" : "pause"));
-    this.#pause.setAttribute("aria-label", paused ? "Go on" : "Pause");
-    this.#pause.title = paused ? "Go on" : "Pause";
+    this.#pause.title = paused ? "Resume" : "Pause";
+    this.#pause.setAttribute("aria-label", this.#pause.title);
     this.#pause.setAttribute("aria-pressed", String(paused));
     this.#draw();
   }
@@ -133,13 +130,13 @@ export class RunLog extends Part {
     this.#draw();
   }
 
-  /** Stay at the end from the beginning, as for a run that is still going on. */
+  /** Start at the end, for a run that is still open. */
   follow() {
     this.#list.follows = true;
   }
 
   /**
-   * Show where an event is; nothing if the filter hides it.
+   * Scroll to an event and select it, unless the filter hides it.
    * @param {string | null} eventId
    */
   reveal(eventId) {
@@ -158,7 +155,7 @@ export class RunLog extends Part {
   }
 
   #drawNow() {
-    const anchor = this.#take();
+    const anchor = this.#filterEvents();
     const shown = this.#shown;
     const { late } = this.model;
     this.#list.show(
@@ -171,19 +168,19 @@ export class RunLog extends Part {
     );
     const { events, agents, types, caughtUp } = this.model;
     this.#pause.hidden = !this.model.open && !this.#paused;
-    options(this.#agents, "All agents", agents, this.#filter.agent);
-    options(this.#types, "All types", types, this.#filter.type);
+    updateOptions(this.#agents, "All agents", agents, this.#filter.agent);
+    updateOptions(this.#types, "All types", types, this.#filter.type);
     this.#errors.setAttribute("aria-pressed", String(this.#filter.errors));
     const all = shown.length + this.#waiting === events.length;
     setText(
-      this.#tally,
+      this.#counts,
       all
         ? countText(events.length, "event")
         : `${numberText(shown.length)} of ${countText(events.length, "event")}`,
     );
     const none = !shown.length && !this.#waiting && events.length > 0 && caughtUp;
     this.#empty.hidden = !none;
-    if (none && !this.#empty.hasChildNodes()) this.#empty.append(state(NOTHING));
+    if (none && !this.#empty.hasChildNodes()) this.#empty.append(state(NO_MATCH));
     const behind = this.#waiting > 0 || (!this.#list.follows && this.model.open);
     this.#latest.hidden = !behind || !shown.length;
     setText(
@@ -192,25 +189,25 @@ export class RunLog extends Part {
     );
   }
 
-  /** Look at what is new; returns how many rows came in above the first one in sight. */
-  #take() {
+  /** Filter the new events; returns the number of rows inserted above the first visible one. */
+  #filterEvents() {
     const { events } = this.model;
     const matches = eventMatcher(this.#filter);
-    if (this.#paused && this.#seen >= 0) {
-      this.#waiting = events.slice(this.#seen).filter(matches).length;
+    if (this.#paused && this.#filtered >= 0) {
+      this.#waiting = events.slice(this.#filtered).filter(matches).length;
       return 0;
     }
     this.#waiting = 0;
-    if (this.#seen >= 0) {
-      for (const event of events.slice(this.#seen)) if (matches(event)) this.#shown.push(event);
-      this.#seen = events.length;
+    if (this.#filtered >= 0) {
+      for (const event of events.slice(this.#filtered)) if (matches(event)) this.#shown.push(event);
+      this.#filtered = events.length;
       return 0;
     }
-    const first = this.#shown[this.#list.firstInSight];
-    const before = this.#list.firstInSight;
+    const first = this.#shown[this.#list.firstVisible];
+    const before = this.#list.firstVisible;
     const active = this.#shown[this.#list.active];
     this.#shown = events.filter(matches);
-    this.#seen = events.length;
+    this.#filtered = events.length;
     this.#list.deactivate();
     if (active) {
       const at = this.#shown.indexOf(active);
@@ -232,13 +229,13 @@ function row(event, late) {
     died
       ? h(
           "span",
-          { class: "dim", title: "An observer wrote this event; it has no time of its own" },
+          { class: "dim", title: "Written by an observer; this event has no time of its own" },
           "–",
         )
       : timeElement(
           event.occurred_at,
           timeText(event.occurred_at),
-          span("ms", `.${String(event.occurred_at % 1000).padStart(3, "0")}`),
+          span("ms", millisecondsText(event.occurred_at)),
         ),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
     span("type cut", bad ? icon(died ? "died" : "failed") : null, event.type),
@@ -247,17 +244,15 @@ function row(event, late) {
 }
 
 /**
- * Keep the choices of a field up to date without disturbing whoever is choosing.
- * @param {HTMLSelectElement} field
- * @param {string} all
- * @param {Map<string, number>} counts
+ * Update the options of a field without closing it while the user is choosing.
+ * @param {HTMLSelectElement} field @param {string} all @param {Map<string, number>} counts
  * @param {string} chosen
  */
-function options(field, all, counts, chosen) {
+function updateOptions(field, all, counts, chosen) {
   const names = [...counts.keys()].sort();
   if (chosen && !counts.has(chosen)) names.push(chosen);
-  const known = [...field.options].map((option) => option.value);
-  if (known.length !== names.length + 1 || names.some((name, at) => known[at + 1] !== name)) {
+  const shown = [...field.options].map((option) => option.value);
+  if (shown.length !== names.length + 1 || names.some((name, at) => shown[at + 1] !== name)) {
     fill(
       field,
       h("option", { value: "" }, all),

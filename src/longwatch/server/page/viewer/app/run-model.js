@@ -1,32 +1,31 @@
 /**
- * The events of one run in their order, and what they say together. Views watch it; events are added from a server
- * or from a file. A run that was started several times shows one attempt, the last unless the reader chooses another.
+ * The events of one run in order, and the state they add up to. Views watch it; events come from a server or a file. For
+ * a run that was started several times it shows one attempt: the last, unless the user chooses another.
  */
 
 import { compareEvents } from "../core/order.js";
 import { payloadOf } from "../core/payloads.js";
-import { RunFold, SILENT_AFTER_MS } from "../core/run-fold.js";
+import { SILENT_AFTER_MS, RunFold } from "../core/run-fold.js";
 import { addTo } from "../core/groups.js";
-import { graphOf } from "./announced-graph.js";
-import { insertEvents } from "./event-order.js";
+import { graphOf } from "./graph-layout.js";
 import { Watchable } from "./observable.js";
 import { isOpen } from "./run-times.js";
 
 /** @import { Call, Graph, RunEvent, Summary } from "./types.js" */
 /** @typedef {{reordered: boolean}} Change */
 
-/** Conditions that the server finds by watching processes; the events of a run do not show them. */
+/** Conditions that the server finds by watching processes; they do not follow from the events. */
 const OBSERVED = ["unattended", "undelivered", "no heartbeat"];
 
 /** @extends {Watchable<Change>} */
 export class RunModel extends Watchable {
-  /** @type {RunEvent[]} of the attempt that is shown, by time, then producer, then its number */
+  /** @type {RunEvent[]} of the shown attempt, in order */
   events = [];
   /** @type {Map<string, number>} */
   agents = new Map();
   /** @type {Map<string, number>} */
   types = new Map();
-  /** @type {Set<string>} ids of events that came after later ones */
+  /** @type {Set<string>} ids of events that arrived after later ones */
   late = new Set();
   /** @type {Graph | null} */
   graph = null;
@@ -38,12 +37,12 @@ export class RunModel extends Watchable {
   /** @type {Map<string, RunEvent>} */
   #byId = new Map();
   #whole;
-  #fold; // of the attempt that is shown: the whole while there is only one
-  /** @type {number | null} the attempt that the reader chose, from 1; null: the last */
+  #fold; // of the shown attempt; the same as #whole while there is only one
+  /** @type {number | null} the attempt that the user chose, from 1; null for the last */
   #chosen = null;
-  #dividedAt = 0; // the version of the lifecycle by which events were given to attempts
-  /** @type {Summary | null} what the server says */
-  #told = null;
+  #dividedAt = 0; // the version of the lifecycle by which events were assigned to attempts
+  /** @type {Summary | null} from the server */
+  #received = null;
   /** @type {Call[] | null} */
   #calls = null;
   /** @type {Map<string, Call>} */
@@ -53,7 +52,7 @@ export class RunModel extends Watchable {
 
   /**
    * @param {string} runId
-   * @param {() => number} [now] a report stands still at the moment it was made
+   * @param {() => number} [now] for a report, the time it was made
    */
   constructor(runId, now = () => Date.now()) {
     super();
@@ -62,28 +61,25 @@ export class RunModel extends Watchable {
     this.#whole = this.#fold = new RunFold(runId);
   }
 
-  /** How the attempt that is shown stands: by its events, or by the server's word while they are still being read. */
+  /** The summary of the shown attempt: from its events, or from the server while these are still being read. */
   get summary() {
-    const told = this.#told;
-    // Of several attempts the server counts the events of the last one only.
-    const isRead = told !== null && told.attempts.length === 1 && told.events <= this.#all.length;
-    if (told && this.#chosen === null && !this.caughtUp && !isRead) return told;
+    const received = this.#received;
+    // Of several attempts, the server counts the events of the last one only.
+    const isRead = received?.attempts.length === 1 && received.events <= this.#all.length;
+    if (received && this.#chosen === null && !this.caughtUp && !isRead) return received;
     const found = this.#fold.summary(this.now());
     if (!found) return null;
     const whole = this.#fold === this.#whole ? found : (this.#whole.summary(this.now()) ?? found);
     const { name, kind, parent_run_id, attempts } = whole;
-    const shown = {
-      ...found,
-      name,
-      kind,
-      parent_run_id,
-      attempts,
-      expired_before: told?.expired_before ?? null,
-    };
-    return this.#isDead(shown) ? { ...shown, ...deathOf(/** @type {Summary} */ (told)) } : shown;
+    const expired = { expired_before: received?.expired_before ?? null };
+    const shown = { ...found, name, kind, parent_run_id, attempts, ...expired };
+    // The server need not have recorded a death that it has observed.
+    const hasDied =
+      received?.status === "died" && isOpen(shown) && received.events >= this.events.length;
+    return hasDied ? { ...shown, ...deathOf(received) } : shown;
   }
 
-  /** Number of the attempt that is shown, from 1. */
+  /** Number of the shown attempt, from 1. */
   get attempt() {
     const last = this.#whole.lifecycle.attempts.length;
     return this.#chosen !== null && this.#chosen <= last ? this.#chosen : last;
@@ -93,7 +89,7 @@ export class RunModel extends Watchable {
     return this.summary !== null && isOpen(this.summary);
   }
 
-  /** Whether the server can say more about the run than its events do. */
+  /** Whether the server can observe more than the events state. */
   get hasProcesses() {
     return this.#whole.lifecycle.hasProcesses;
   }
@@ -102,7 +98,7 @@ export class RunModel extends Watchable {
     return this.summary?.started_at ?? this.events[0]?.occurred_at ?? 0;
   }
 
-  /** The last moment at which the run is known to have lived. */
+  /** The last time at which the run is known to have been alive. */
   get lastAt() {
     const { summary } = this;
     return Math.max(
@@ -117,17 +113,17 @@ export class RunModel extends Watchable {
   }
 
   /**
-   * What the server says of the run: shown before its events are here, and for what only the server can observe.
+   * Set the server's summary: shown before the events are read, and for what only the server can observe.
    * @param {Summary} summary
    */
-  tell(summary) {
-    this.#told = summary;
-    this.#forgetCalls();
+  setSummary(summary) {
+    this.#received = summary;
+    this.#resetCalls();
     this.notify({ reordered: false });
   }
 
   /**
-   * Show another attempt; null is the last.
+   * Show another attempt; null for the last.
    * @param {number | null} number from 1
    */
   choose(number) {
@@ -137,15 +133,14 @@ export class RunModel extends Watchable {
   }
 
   /**
-   * Add events; those known already are left out.
-   * @param {RunEvent[]} given
-   * @param {{late?: boolean}} [how]
+   * Add events, except those already added.
+   * @param {RunEvent[]} given @param {{late?: boolean}} [how]
    */
   add(given, { late = false } = {}) {
     const fresh = given.filter((event) => !this.#byId.has(event.event_id));
     if (!fresh.length) return;
     const last = this.#all.at(-1);
-    // Told live, and belonging before what is shown already: a feed that was taken up again cannot know that.
+    // A live event that belongs before shown ones is late; a resumed feed cannot know that.
     const isLate = (/** @type {RunEvent} */ event) =>
       late || (this.caughtUp && last !== undefined && compareEvents(last, event) > 0);
     for (const event of fresh) {
@@ -153,11 +148,11 @@ export class RunModel extends Watchable {
       if (isLate(event)) this.late.add(event.event_id);
     }
     this.#whole.add(fresh);
-    this.notify({ reordered: this.#place(fresh) });
+    this.notify({ reordered: this.#insert(fresh) });
   }
 
-  /** Everything that was there has been read. */
-  caught() {
+  /** Note that the whole history has been read. */
+  markCaughtUp() {
     if (this.caughtUp) return;
     this.caughtUp = true;
     this.notify({ reordered: false });
@@ -195,9 +190,8 @@ export class RunModel extends Watchable {
   }
 
   /**
-   * The events that tell of a call, in order.
-   * @param {Call} call
-   * @returns {RunEvent[]}
+   * The events of a call, in order.
+   * @param {Call} call @returns {RunEvent[]}
    */
   eventsOf(call) {
     if (!this.#eventsByCall) {
@@ -214,29 +208,16 @@ export class RunModel extends Watchable {
 
   /** @param {number} now */
   conditions(now) {
-    const told = this.#told?.conditions ?? [];
-    if (!this.caughtUp) return this.open ? told : [];
+    const received = this.open ? (this.#received?.conditions ?? []) : [];
+    if (!this.caughtUp) return received;
     return [
       ...this.#fold.conditions(now, SILENT_AFTER_MS, this.#whole),
-      ...(this.open ? told.filter(({ name }) => OBSERVED.includes(name)) : []),
+      ...received.filter(({ name }) => OBSERVED.includes(name)),
     ];
   }
 
-  /**
-   * Whether the server has found that the run died, and nothing has come since: it need not have written that.
-   * @param {Summary} found
-   */
-  #isDead(found) {
-    const told = this.#told;
-    return told?.status === "died" && isOpen(found) && told.events >= this.events.length;
-  }
-
-  /**
-   * Put new events where they belong.
-   * @param {RunEvent[]} fresh
-   * @returns {boolean} whether events that were shown have moved
-   */
-  #place(fresh) {
+  /** @param {RunEvent[]} fresh @returns {boolean} whether shown events have moved */
+  #insert(fresh) {
     const { lifecycle } = this.#whole;
     const isDivided = this.#fold !== this.#whole;
     const [all, moved] = insertEvents(this.#all, fresh);
@@ -258,15 +239,16 @@ export class RunModel extends Watchable {
 
   /** Assign every event to its attempt again, and show those of the chosen one. */
   #divide() {
-    const { attempts, version } = this.#whole.lifecycle;
+    const { lifecycle } = this.#whole;
     const at = this.attempt - 1;
-    this.#dividedAt = version;
-    this.events =
-      attempts.length > 1
-        ? this.#all.filter((event) => this.#whole.lifecycle.attemptOf(event) === at)
-        : this.#all;
-    this.#fold =
-      attempts.length > 1 ? new RunFold(this.runId, attempts[at]).add(this.events) : this.#whole;
+    this.#dividedAt = lifecycle.version;
+    if (lifecycle.attempts.length > 1) {
+      this.events = this.#all.filter((event) => lifecycle.attemptOf(event) === at);
+      this.#fold = new RunFold(this.runId, lifecycle.attempts[at]).add(this.events);
+    } else {
+      this.events = this.#all;
+      this.#fold = this.#whole;
+    }
     this.agents = new Map();
     this.types = new Map();
     this.graph = null;
@@ -283,19 +265,31 @@ export class RunModel extends Watchable {
       if (event.type === "graph_structure") this.graph = graphOf(payloadOf(event)) ?? this.graph;
     }
     this.#eventsByCall = null;
-    this.#forgetCalls();
+    this.#resetCalls();
   }
 
-  #forgetCalls() {
+  #resetCalls() {
     this.#calls = null;
     this.version += 1;
   }
 }
 
 /**
- * What the server has found about the death of a run.
- * @param {Summary} told
+ * Insert new events; usually they are appended to the same list.
+ * @param {RunEvent[]} events in order
+ * @param {RunEvent[]} fresh
+ * @returns {[RunEvent[], boolean]} the events in order, and whether earlier ones have moved
  */
+function insertEvents(events, fresh) {
+  const sorted = [...fresh].sort(compareEvents);
+  const [last, first] = [events.at(-1), sorted[0]];
+  if (last && first && compareEvents(last, first) > 0)
+    return [[...events, ...sorted].sort(compareEvents), true];
+  for (const event of sorted) events.push(event);
+  return [events, false];
+}
+
+/** @param {Summary} summary */
 function deathOf({ status, ended_between, duration_ms, duration_between, error, attempts }) {
   return { status, ended_between, duration_ms, duration_between, error, attempts };
 }

@@ -1,22 +1,20 @@
-/**
- * `<lw-live-run>`: a run of the server. Reads its history in large pages, then follows it.
- */
+/** `<lw-live-run>`: a run of the server. Reads its history in large pages, then follows it. */
 
 import { executionPath, runPath } from "../core/routes.js";
 import { isNotFound } from "../core/errors.js";
 import { fill, h } from "./dom.js";
 import { Part, define, restart } from "./element.js";
-import { api, follow } from "./client.js";
+import { api, follow, readEvents } from "./client.js";
 import { boardPath, currentRoute, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure, loading, missing } from "./placeholders.js";
-import { everySecond } from "./ticker.js";
+import { everySeconds } from "./ticker.js";
 import "./run-view.js";
 
 /** @import { HeadLink } from "./run-head.js" */
 /** @import { RunEvent, Summary } from "./types.js" */
 
-const FIRST_PAGE = 500; // something to look at soon
+const FIRST_PAGE = 500; // small, for an early first paint
 const PAGE = 5000;
 const OBSERVE_SECONDS = 15; // between two polls for the processes of an open run
 
@@ -33,22 +31,22 @@ export class RunPage extends Part {
     const model = new RunModel(runId);
     try {
       const [summary, first] = await Promise.all([
-        listed(runId, signal),
-        page(runId, "", FIRST_PAGE, signal),
+        readSummary(runId, signal),
+        readEvents(runId, "", FIRST_PAGE, signal),
       ]);
       if (signal.aborted) return;
-      if (summary) model.tell(summary);
+      if (summary) model.setSummary(summary);
       model.add(first.events);
       const board = await boardLink(model, signal);
       if (signal.aborted) return;
       this.#show(model, board);
-      const cursor = await this.#readOn(model, first, signal);
+      const cursor = await this.#readHistory(model, first, signal);
       if (signal.aborted) return;
       this.#follow(model, cursor);
       this.#observe(model, signal);
     } catch (error) {
       if (signal.aborted) return;
-      const text = `Nothing with the id ${runId} is in this journal. It may have expired, or be in another journal.`;
+      const text = `This journal has no run with the ID ${runId}. It may have expired, or be in another journal.`;
       fill(
         this,
         isNotFound(error)
@@ -70,13 +68,13 @@ export class RunPage extends Part {
         {
           href: `${base}/export`,
           label: "JSONL",
-          title: "Download the events, one a line",
+          title: "Download the events as JSON Lines",
           download: true,
         },
         {
           href: `${base}/report`,
           label: "HTML",
-          title: "Download this view as one file that works offline",
+          title: "Download this page as one file that works offline",
           download: true,
         },
       ],
@@ -86,19 +84,18 @@ export class RunPage extends Part {
   }
 
   /**
-   * The rest of the history. The next page is asked for while the last one is taken in.
-   * @param {RunModel} model
-   * @param {{events: RunEvent[], cursor: string, more: boolean}} first
+   * Read the rest of the history. The next page is requested while the last one is added.
+   * @param {RunModel} model @param {{events: RunEvent[], cursor: string, more: boolean}} first
    * @param {AbortSignal} signal
    */
-  async #readOn(model, first, signal) {
+  async #readHistory(model, first, signal) {
     let { cursor, more } = first;
-    let next = more ? page(model.runId, cursor, PAGE, signal) : null;
+    let next = more ? readEvents(model.runId, cursor, PAGE, signal) : null;
     while (next) {
-      const found = await next;
-      ({ cursor, more } = found);
-      next = more && !signal.aborted ? page(model.runId, cursor, PAGE, signal) : null;
-      model.add(found.events);
+      const page = await next;
+      ({ cursor, more } = page);
+      next = more && !signal.aborted ? readEvents(model.runId, cursor, PAGE, signal) : null;
+      model.add(page.events);
     }
     return cursor;
   }
@@ -112,60 +109,39 @@ export class RunPage extends Part {
       onMessage: ({ event, data }) => {
         if (event === "event" && data.late) model.add([data.event], { late: true });
         else if (event === "event") {
-          // Many events of one read become one change.
+          // Events that arrive together become one change.
           if (waiting.push(data.event) === 1) queueMicrotask(() => model.add(waiting.splice(0)));
         } else if (event === "caught_up") {
-          queueMicrotask(() => model.caught());
+          queueMicrotask(() => model.markCaughtUp());
         }
       },
     });
     this.onDisconnect(stop);
-    if (!model.open) model.caught();
+    if (!model.open) model.markCaughtUp();
   }
 
   /**
-   * Poll the run's line in the list for what only the server observes: whether the run's processes exist.
-   * @param {RunModel} model
-   * @param {AbortSignal} signal
+   * Poll the run's summary for what only the server observes: whether the run's processes exist.
+   * @param {RunModel} model @param {AbortSignal} signal
    */
   #observe(model, signal) {
-    let seconds = 0;
     const poll = async () => {
-      const summary = await listed(model.runId, signal);
-      if (summary) model.tell(summary);
+      const summary = await readSummary(model.runId, signal);
+      if (summary) model.setSummary(summary);
     };
     this.onDisconnect(
-      everySecond(() => {
-        seconds += 1;
-        if (seconds % OBSERVE_SECONDS || !model.open || !model.hasProcesses) return;
-        poll().catch(() => {}); // the feed shows that the server is unreachable
+      everySeconds(OBSERVE_SECONDS, () => {
+        if (model.open && model.hasProcesses) poll().catch(() => {}); // the feed reports an outage
       }),
     );
   }
 }
 
 /**
- * @param {string} runId
- * @param {string} after
- * @param {number} limit
- * @param {AbortSignal} signal
- * @returns {Promise<{events: RunEvent[], cursor: string, more: boolean}>}
+ * The run's line in the list, which is cheap; for the whole run the server would read all events.
+ * @param {string} runId @param {AbortSignal} signal @returns {Promise<Summary | undefined>}
  */
-async function page(runId, after, limit, signal) {
-  const response = await api.request(
-    api.url(`${runPath(runId)}/events`, { after: after || null, limit }),
-    { signal },
-  );
-  return response.json();
-}
-
-/**
- * The run's line in the list, which costs next to nothing; the server would have to read all events to tell more.
- * @param {string} runId
- * @param {AbortSignal} signal
- * @returns {Promise<Summary | undefined>}
- */
-async function listed(runId, signal) {
+async function readSummary(runId, signal) {
   const { runs } = await api.get("/api/runs", { query: { text: runId, limit: 5 }, signal });
   return runs.find((/** @type {Summary} */ run) => run.run_id === runId);
 }
@@ -179,16 +155,15 @@ function conversationLink(model) {
     {
       href: sessionPath(project, session),
       label: "Session",
-      title: "The session this turn belongs to",
+      title: "The session of this turn",
       symbol: "thought",
     },
   ];
 }
 
 /**
- * A link to the board of an execution, if its record is here: an imported one has its run alone.
- * @param {RunModel} model
- * @param {AbortSignal} signal
+ * A link to the board of an execution, unless it was imported without its record.
+ * @param {RunModel} model @param {AbortSignal} signal
  */
 async function boardLink(model, signal) {
   if (model.summary?.kind !== "execution") return [];
@@ -201,7 +176,7 @@ async function boardLink(model, signal) {
     {
       href: boardPath(model.runId),
       label: "Board",
-      title: "Every part of this execution, and its states over time",
+      title: "All parts of this execution and their states over time",
       symbol: "board",
     },
   ];

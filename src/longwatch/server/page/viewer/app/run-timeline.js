@@ -1,6 +1,6 @@
 /**
- * `<lw-timeline>`: agents, tools and nodes as bars over time. Zoom with the wheel or the keys, drag to pan, drag
- * over the overview to choose a stretch. Only the rows in sight are drawn.
+ * `<lw-timeline>`: agents, tools and nodes as bars over time. Zoom with the wheel or the keys, drag to pan, drag over
+ * the overview to select a range. Only the visible rows are drawn.
  */
 
 import { ABANDONED } from "../core/calls.js";
@@ -13,11 +13,11 @@ import { callRows } from "./call-tree.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import {
+  clampStretch,
   labelSide,
   panStretch,
   share,
   tickTimes,
-  clampStretch,
   zoomStretch,
 } from "./time-scale.js";
 import "./window-list.js";
@@ -27,20 +27,20 @@ import "./window-list.js";
 /** @import { Stretch } from "./time-scale.js" */
 /** @import { Call } from "./types.js" */
 
-const CLOSER = 0.5;
+const ZOOM = 0.5;
 const WHEEL = 1.0015;
 const PAN = 0.25;
 const TICKS = 7;
-const LEAST_SHARE = 0.0015; // of the width: a call of no durationText can still be seen and hit
+const LEAST_SHARE = 0.0015; // of the width, so that a call without a duration is visible and clickable
 const OVERVIEW_LANES = 6;
 
 export class Timeline extends Part {
   /** @type {RunModel} */
   model;
-  /** Called with the call that the reader chooses. @type {(call: Call) => void} */
+  /** Called with the call that the user selects. @type {(call: Call) => void} */
   onSelect = () => {};
 
-  /** @type {Stretch | null} what is in view; null while that is everything */
+  /** @type {Stretch | null} the visible time; null for the whole run */
   #view = null;
   /** @type {Set<string>} */
   #closed = new Set();
@@ -55,7 +55,7 @@ export class Timeline extends Part {
   #overview = h("canvas", {
     class: "overview",
     role: "img",
-    "aria-label": "Overview of the whole run; drag to choose a stretch",
+    "aria-label": "Overview of the whole run; drag to select a range",
   });
   #window = div("overview-window");
   #now = h("div", { class: "now", hidden: true, "aria-hidden": "true" });
@@ -64,7 +64,7 @@ export class Timeline extends Part {
     { hidden: true },
     state({
       title: "No calls yet",
-      text: "Agents, tools and nodes appear here as soon as the run records them.",
+      text: "Agents, tools and nodes appear here when the run records them.",
       symbol: "tool",
     }),
   );
@@ -82,9 +82,9 @@ export class Timeline extends Part {
       this.append(
         div(
           "toolbar",
-          iconButton("plus", "Zoom in (+)", () => this.zoom(CLOSER), ""),
-          iconButton("minus", "Zoom out (−)", () => this.zoom(1 / CLOSER), ""),
-          iconButton("fit", "Show all (0)", () => this.fit(), ""),
+          iconButton("plus", "Zoom in (+)", () => this.zoom(ZOOM), ""),
+          iconButton("minus", "Zoom out (−)", () => this.zoom(1 / ZOOM), ""),
+          iconButton("fit", "Fit (0)", () => this.fit(), ""),
           spacer(),
           this.#label,
         ),
@@ -92,10 +92,10 @@ export class Timeline extends Part {
         this.#empty,
       );
       this.#list.onSelect = ({ call }) => this.onSelect(call);
-      this.#list.onOpen = (row) => this.#fold(row);
+      this.#list.onOpen = (row) => this.#toggle(row);
       this.#list.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
       this.#list.addEventListener("pointerdown", (event) => this.#drag(event));
-      this.#overview.addEventListener("pointerdown", (event) => this.#choose(event));
+      this.#overview.addEventListener("pointerdown", (event) => this.#selectRange(event));
     }
     this.onDisconnect(
       this.model.watch(this.#draw),
@@ -127,8 +127,8 @@ export class Timeline extends Part {
 
   /** @param {string} key */
   press(key) {
-    if (key === "+" || key === "=") this.zoom(CLOSER);
-    else if (key === "-") this.zoom(1 / CLOSER);
+    if (key === "+" || key === "=") this.zoom(ZOOM);
+    else if (key === "-") this.zoom(1 / ZOOM);
     else if (key === "0") this.fit();
     else if (key === "ArrowLeft") this.pan(-PAN);
     else if (key === "ArrowRight") this.pan(PAN);
@@ -152,8 +152,8 @@ export class Timeline extends Part {
     return { from, to: to + (to - from) * 0.02 };
   }
 
-  /** Where the bar of a call without an end stops: now, or at the last moment the run is known to have lived. */
-  #unended() {
+  /** The end of the bar of a call without an end: now, or the last time the run is known to have been alive. */
+  #openEnd() {
     return this.model.open ? this.model.now() : this.model.lastAt;
   }
 
@@ -170,12 +170,10 @@ export class Timeline extends Part {
     const whole = this.#whole();
     const view = this.#view ? clampStretch(this.#view, whole) : whole;
     const drawn = `${view.from}/${view.to}`;
-    const moved = drawn !== this.#shown;
+    const fresh = drawn !== this.#shown;
     this.#shown = drawn;
-    this.#list.show(
-      { items: this.#rows, key: keyOf, draw: (row) => this.#row(row, view) },
-      { fresh: moved },
-    );
+    const draw = (/** @type {CallRow} */ row) => this.#row(row, view);
+    this.#list.show({ items: this.#rows, key: keyOf, draw }, { fresh });
     this.#drawAxis(view);
     this.#drawOverview(whole, view);
     setText(this.#label, `${durationText(view.to - view.from)} in view`);
@@ -187,19 +185,15 @@ export class Timeline extends Part {
     const from = share(view, call.started_at);
     const end =
       call.ended_at ??
-      (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#unended());
+      (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#openEnd());
     const to = Math.max(share(view, end), from + LEAST_SHARE);
     const seen = to > 0 && from < 1;
     const left = Math.max(0, from);
-    const took =
-      call.duration_ms !== null
-        ? durationText(call.duration_ms)
-        : call.status === ABANDONED
-          ? ABANDONED
-          : "running";
+    const open = call.status === ABANDONED ? ABANDONED : "running";
+    const took = call.duration_ms === null ? open : durationText(call.duration_ms);
     const click = (/** @type {Event} */ event) => {
       event.stopPropagation();
-      this.#fold(row);
+      this.#toggle(row);
     };
     const twist = children
       ? h(
@@ -224,7 +218,7 @@ export class Timeline extends Part {
           ? h("span", {
               class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`,
               title:
-                call.status === ABANDONED ? "No end recorded; it ran at least until here" : null,
+                call.status === ABANDONED ? "No end recorded; running at least until here" : null,
               style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` },
             })
           : null,
@@ -233,7 +227,7 @@ export class Timeline extends Part {
   }
 
   /** @param {CallRow} row */
-  #fold({ call: { call_id: id }, children }) {
+  #toggle({ call: { call_id: id }, children }) {
     if (!children) return;
     if (!this.#closed.delete(id)) this.#closed.add(id);
     this.#version = -1;
@@ -285,7 +279,7 @@ export class Timeline extends Part {
     const lane = high / OVERVIEW_LANES;
     this.model.calls().forEach((call, at) => {
       const left = share(whole, call.started_at) * wide;
-      const right = share(whole, call.ended_at ?? this.#unended()) * wide;
+      const right = share(whole, call.ended_at ?? this.#openEnd()) * wide;
       const row = call.kind === "tool" ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
       pen.fillStyle = colours.get(statusOf(call.status)) ?? "";
       pen.globalAlpha = call.status === "failed" ? 1 : 0.6;
@@ -296,24 +290,18 @@ export class Timeline extends Part {
     this.#window.style.width = `${(share(whole, view.to) - share(whole, view.from)) * 100}%`;
   }
 
-  /** The statuses' colours in the theme that is on; a canvas knows no classes. */
+  /** The colours of the statuses in the current theme; a canvas has no classes. */
   #colours() {
-    const words = [
-      "running",
-      "succeeded",
-      "failed",
-      "cancelled",
-      "unknown",
-      "pending",
-      "partial",
+    const statuses = [
+      ...["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial"],
       ABANDONED,
     ];
     const probe = h("span", { hidden: true });
     this.append(probe);
     const found = new Map(
-      words.map((word) => {
-        probe.className = `is-${word}`;
-        return [word, getComputedStyle(probe).color];
+      statuses.map((status) => {
+        probe.className = `is-${status}`;
+        return [status, getComputedStyle(probe).color];
       }),
     );
     probe.remove();
@@ -340,14 +328,14 @@ export class Timeline extends Part {
   #drag(event) {
     if (event.button !== 0 || event.pointerType === "touch" || !this.#view) return;
     let x = event.clientX;
-    this.#follow(event, this.#list, (moved) => {
+    this.#trackPointer(event, this.#list, (moved) => {
       this.pan((x - moved.clientX) / Math.max(1, this.#axis.clientWidth));
       x = moved.clientX;
     });
   }
 
   /** @param {PointerEvent} event */
-  #choose(event) {
+  #selectRange(event) {
     const box = this.#overview.getBoundingClientRect();
     const whole = this.#whole();
     const at = (/** @type {PointerEvent} */ each) =>
@@ -355,7 +343,7 @@ export class Timeline extends Part {
       (whole.to - whole.from) * Math.min(1, Math.max(0, (each.clientX - box.left) / box.width));
     const start = at(event);
     event.preventDefault();
-    this.#follow(event, this.#overview, (moved) => {
+    this.#trackPointer(event, this.#overview, (moved) => {
       const end = at(moved);
       if (Math.abs(end - start) < (whole.to - whole.from) * 0.005) return;
       this.#view = { from: Math.min(start, end), to: Math.max(start, end) };
@@ -364,11 +352,10 @@ export class Timeline extends Part {
   }
 
   /**
-   * @param {PointerEvent} event
-   * @param {HTMLElement} element
+   * @param {PointerEvent} event @param {HTMLElement} element
    * @param {(event: PointerEvent) => void} moved
    */
-  #follow(event, element, moved) {
+  #trackPointer(event, element, moved) {
     const stop = new AbortController();
     element.addEventListener("pointermove", moved, { signal: stop.signal });
     for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {

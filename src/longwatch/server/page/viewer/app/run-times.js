@@ -1,8 +1,6 @@
-/**
- * When a run ended and how long it took. Of a run that died only an interval is known, and that is what is shown.
- */
+/** The end and the duration of a run as text. For a run that died, only an interval is known. */
 
-import { timeText, durationText, dateTimeText, elapsedText } from "./format.js";
+import { dateTimeText, durationText, elapsedText, timeText } from "./format.js";
 
 /** @import { Interval } from "../core/run-fold.js" */
 /** @import { Summary } from "./types.js" */
@@ -17,9 +15,8 @@ export function isOpen(run) {
 }
 
 /**
- * How long the last attempt took, in a narrow column: `24.0 s`, `207 ms–24.0 s`, `≥ 500 ms`. An open one counts on.
- * @param {Times} run
- * @param {number} now
+ * The duration of the last attempt for a narrow column: `24.0 s`, `207 ms–24.0 s`, `≥ 500 ms`.
+ * @param {Times} run @param {number} now
  */
 export function lengthText(run, now) {
   if (isOpen(run))
@@ -31,7 +28,7 @@ export function lengthText(run, now) {
 }
 
 /**
- * The same in words, of a run whose end is an interval: `ran between 207 ms and 24.0 s`.
+ * The same as a phrase, for a run whose end is an interval: `ran between 207 ms and 24.0 s`.
  * @param {Interval} between
  */
 export function ranText(between) {
@@ -42,8 +39,7 @@ export function ranText(between) {
 
 /**
  * `between 14:17:06 and 14:17:30`, `after 14:17:06`, or `at 14:17:06` if both are the same.
- * @param {Interval} between
- * @param {number} now
+ * @param {Interval} between @param {number} now
  */
 export function betweenText([notBefore, notAfter], now) {
   const earliest = dateTimeText(notBefore, now);
@@ -54,9 +50,8 @@ export function betweenText([notBefore, notAfter], now) {
 }
 
 /**
- * `died between 14:17:06 and 14:17:30`. An attempt that a later one replaced has ended somehow.
- * @param {Pick<Times, "status"> & {ended_between: Interval}} run
- * @param {number} now
+ * `died between 14:17:06 and 14:17:30`; `ended …` for an attempt that was superseded.
+ * @param {Pick<Times, "status"> & {ended_between: Interval}} run @param {number} now
  */
 export function endText(run, now) {
   return `${run.status === "died" ? "died" : "ended"} ${betweenText(run.ended_between, now)}`;

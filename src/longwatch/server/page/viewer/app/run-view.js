@@ -1,15 +1,15 @@
 /**
- * `<lw-run>`: one run. A head that says how it stands, and its events as log, timeline, calls and graph.
+ * `<lw-run>`: one run, with a head and its events as log, timeline, tool calls and graph.
  *
- * The view is driven by a `RunModel` and knows nothing of where the events come from: the live page fills the
- * model from the server, the offline report from the file itself.
+ * The view shows a `RunModel`, whatever the source of its events: the page fills the model from the server, a report
+ * from its own file.
  */
 
 import { beforePaint, button, fill, find, h, isOutdated } from "./dom.js";
 import { div, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { numberText } from "./format.js";
-import { addShortcuts } from "./keys.js";
+import { addShortcuts, moveShortcuts } from "./keys.js";
 import { loading } from "./placeholders.js";
 import { currentRoute, select, setQuery } from "./router.js";
 import "./event-detail.js";
@@ -43,7 +43,7 @@ export class RunView extends Part {
   #frame = div("run-frame", this.#panel, this.#detail);
   /** @type {Tab} */
   #tab = "log";
-  #chosen = "";
+  #selected = "";
   #draw = beforePaint(() => this.#drawNow());
   #parts = {
     log: h("lw-log"),
@@ -62,34 +62,33 @@ export class RunView extends Part {
       model.watch(this.#draw),
       currentRoute.watch(this.#draw),
       addShortcuts("Run", [
-        { keys: ["j", "ArrowDown"], about: "Next row", run: () => this.#move(1) },
-        { keys: ["k", "ArrowUp"], about: "Row before", run: () => this.#move(-1) },
+        ...moveShortcuts("row", (step) => this.#move(step)),
         {
           keys: ["1", "2", "3", "4"],
           about: "Log, timeline, tool calls, graph",
-          run: (event) => this.#go(Number(event.key) - 1),
+          run: (event) => this.#openTab(Number(event.key) - 1),
         },
         { keys: ["/"], about: "Search events", run: () => this.#search() },
         {
           keys: ["e"],
-          about: "Errors only, or everything",
+          about: "Errors only on or off",
           run: () =>
             setQuery({ errors: currentRoute.value.query.get("errors") ? null : "1", tab: null }),
         },
         {
           keys: ["p"],
-          about: "Pause the log, or go on",
+          about: "Pause or resume the log",
           run: () => this.#parts.log.pause(!this.#parts.log.paused),
         },
         { keys: ["G"], about: "Jump to the latest event", run: () => this.#parts.log.latest() },
         {
           keys: ["+", "-", "0"],
-          about: "Timeline: closer, further, all of it",
+          about: "Timeline: zoom in, zoom out, fit",
           run: (event) => this.#parts.timeline.press(event.key),
         },
         {
           keys: ["ArrowLeft", "ArrowRight"],
-          about: "Timeline: earlier, later",
+          about: "Timeline: pan left, pan right",
           run: (event) => this.#parts.timeline.press(event.key),
         },
         { keys: ["Escape"], about: "Close the details", run: () => select({}) },
@@ -122,13 +121,13 @@ export class RunView extends Part {
       event.stopPropagation();
       const names = this.#names();
       const at = names.findIndex(([name]) => name === this.#tab);
-      this.#go((at + step + names.length) % names.length);
+      this.#openTab((at + step + names.length) % names.length);
       queueMicrotask(() => find(this.#tabs, "[aria-selected=true]")?.focus());
     });
   }
 
   #names() {
-    // The transitions of an execution are no calls: its bars are on its board.
+    // The transitions of an execution are not calls; its bars are on its board.
     const onlyLog = this.model.summary?.kind === "execution" && !this.model.calls().length;
     return TABS.filter(
       ([name]) => name === "log" || (name === "graph" ? this.model.graph : !onlyLog),
@@ -136,7 +135,7 @@ export class RunView extends Part {
   }
 
   /** @param {number} at */
-  #go(at) {
+  #openTab(at) {
     const tab = this.#names()[at]?.[0];
     if (tab) setQuery({ tab: tab === "log" ? null : tab });
   }
@@ -171,7 +170,7 @@ export class RunView extends Part {
       if (!this.#panel.querySelector(".skeleton")) fill(this.#panel, loading("events", 12));
     } else if (this.#panel.firstElementChild !== part) {
       fill(this.#panel, part);
-      this.#chosen = "";
+      this.#selected = "";
     }
     this.#drawSelection(selection.get("event"), selection.get("call"));
   }
@@ -187,7 +186,7 @@ export class RunView extends Part {
       this.#tabs,
       ...names.map(([name, title], at) =>
         button(
-          () => this.#go(at),
+          () => this.#openTab(at),
           {
             role: "tab",
             id: `tab-${name}`,
@@ -209,15 +208,15 @@ export class RunView extends Part {
     const { model } = this;
     const event = eventId ? model.event(eventId) : undefined;
     const call = callId ? model.call(callId) : undefined;
-    const chosen = event
+    const selected = event
       ? `event ${eventId} ${model.late.has(event.event_id)}`
       : call
         ? `call ${callId} ${call.status} ${call.duration_ms}`
         : "";
-    if (chosen === this.#chosen) return;
-    this.#chosen = chosen;
-    this.#detail.hidden = !chosen;
-    this.#frame.classList.toggle("split", !!chosen);
+    if (selected === this.#selected) return;
+    this.#selected = selected;
+    this.#detail.hidden = !selected;
+    this.#frame.classList.toggle("split", !!selected);
     if (event) this.#detail.showEvent(event, model);
     else if (call) this.#detail.showCall(call, model);
     if (this.#tab === "log") this.#parts.log.reveal(event?.event_id ?? null);

@@ -1,12 +1,11 @@
-/**
- * `<lw-runs>`: the list of runs. A row is a link, with a line that says why the run is still open.
- */
+/** `<lw-runs>`: the list of runs, with why they are still open. */
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
 import { h, setText } from "./dom.js";
 import { code, span } from "./markup.js";
-import { agoText, conditionText, numberText, countText, timeElement, utcText } from "./format.js";
+import { agoText, conditionText, countText, numberText, timeElement, utcText } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
+import { includesText } from "./list-model.js";
 import { defineList } from "./list-view.js";
 import { pathOf } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
@@ -16,7 +15,7 @@ import { state } from "./placeholders.js";
 /** @import { List } from "./list-view.js" */
 /** @import { Summary } from "./types.js" */
 
-const HIDDEN_KINDS = ["project", "conversation"]; // they never end; asked for by their kind only
+const HIDDEN_KINDS = ["project", "conversation"]; // they never end; listed only if their kind is chosen
 const KINDS = ["workflow", "session", "turn", "execution", ...HIDDEN_KINDS];
 const UNITS_MS = /** @type {Record<string, number>} */ ({ m: 60_000, h: 3_600_000, d: 86_400_000 });
 const FIRST_COMMAND = "longwatch run -- sleep 60";
@@ -30,13 +29,11 @@ const ITEMS = {
   parameters: ({ since, ...rest }) => ({ ...rest, since: since ? sinceMs(since) : undefined }),
   key: (run) => run.run_id,
   matches,
-  newer: (known, told) =>
-    told.events >= known.events
-      ? {
-          ...told,
-          conditions: told.conditions ?? (told.events === known.events ? known.conditions : []),
-        }
-      : known,
+  newer: (shown, received) => {
+    if (received.events < shown.events) return shown;
+    const before = received.events === shown.events ? shown.conditions : [];
+    return { ...received, conditions: received.conditions ?? before };
+  },
   changesSilently: isOpen, // its conditions do
 };
 
@@ -47,7 +44,7 @@ const RUNS = {
   title: "Runs",
   items: ITEMS,
   filters: {
-    search: { label: "Search runs", placeholder: "Search names and ids" },
+    search: { label: "Search runs", placeholder: "Search names and IDs" },
     statuses: ["running", "succeeded", "failed", "died", "partial", "cancelled", "unknown"],
     choices: [
       { name: "kind", label: "Kind", all: "All kinds", options: KINDS.map((kind) => [kind, kind]) },
@@ -73,7 +70,7 @@ const RUNS = {
   empty: () =>
     state({
       title: "No runs yet",
-      text: "Record a first one: this runs a command and records it. It appears here by itself.",
+      text: "Record your first run with this command. It appears here automatically.",
       command: FIRST_COMMAND,
     }),
 };
@@ -85,16 +82,11 @@ function matches(run, { status, kind, text, since }) {
   if (kind ? run.kind !== kind : HIDDEN_KINDS.includes(run.kind)) return false;
   if (status && run.status !== status) return false;
   if (since && run.started_at < sinceMs(since)) return false;
-  const words = text?.toLowerCase();
-  return (
-    !words ||
-    run.run_id.toLowerCase().includes(words) ||
-    (run.name ?? "").toLowerCase().includes(words)
-  );
+  return includesText([run.run_id, run.name], text);
 }
 
 /**
- * A moment some time agoText, rounded to the minute so that the same question has the same address.
+ * A time in the past, rounded to the minute so that the same query has the same URL.
  * @param {string} text such as `1h` or `7d`, or epoch milliseconds
  */
 function sinceMs(text) {
@@ -146,35 +138,36 @@ function tick(row, run, now) {
 }
 
 /**
- * How the run stands in words; an open one says why it is still open, and counts on.
- * @param {Summary} run
- * @param {number} now
+ * The state of the run as text; for an open one, why it is still open.
+ * @param {Summary} run @param {number} now
  */
 function why(run, now) {
   const { status, ended_between } = run;
   const ended = ended_between ? endText({ status, ended_between }, now) : "";
-  const said = [ended, run.error].filter(Boolean).join(" · ");
-  if (said) return [h("span", { class: `is-${statusOf(status)} cut`, title: said }, said)];
+  const text = [ended, run.error].filter(Boolean).join(" · ");
+  if (text) return [h("span", { class: `is-${statusOf(status)} cut`, title: text }, text)];
   if (isOpen(run)) return [span("cut run-open")];
   return [span("dim cut", `${run.status} · ${counts(run)}`)];
 }
 
-/** @param {Element} said @param {Summary} run @param {number} now */
-function tickOpen(said, run, now) {
-  const found = run.conditions?.find(({ name }) => name !== "silent" && name !== "missing"); // says more than silence does
-  const silent =
-    now - run.last_event_at > SILENT_AFTER_MS ? { name: "silent", message: "" } : undefined;
+/** @param {Element} element @param {Summary} run @param {number} now */
+function tickOpen(element, run, now) {
+  // The other conditions explain more than silence does, and silence more than missing events.
+  const found = run.conditions?.find(({ name }) => name !== "silent" && name !== "missing");
+  const isSilent = now - run.last_event_at > SILENT_AFTER_MS;
+  const silent = isSilent ? { name: "silent", message: "" } : undefined;
   const condition = found ?? silent ?? run.conditions?.find(({ name }) => name === "missing");
-  setText(
-    said,
-    condition
-      ? conditionText(condition, run.last_event_at, now)
-      : `open, no terminal event yet · ${counts(run)}`,
-  );
-  said.className = `cut run-open ${condition ? "is-partial" : "dim"}`;
+  const open = `open, no terminal event yet · ${counts(run)}`;
+  setText(element, condition ? conditionText(condition, run.last_event_at, now) : open);
+  element.className = `cut run-open ${condition ? "is-partial" : "dim"}`;
 }
 
 /** @param {Summary} run */
-function counts(run) {
-  return `${run.warning_count ? `${countText(run.warning_count, "warning")} · ` : ""}${countText(run.events, "event")}${run.failed_calls ? ` · ${countText(run.failed_calls, "failed call")}` : ""}`;
+function counts({ warning_count: warnings, events, failed_calls: failed }) {
+  const texts = [
+    warnings ? countText(warnings, "warning") : "",
+    countText(events, "event"),
+    failed ? countText(failed, "failed call") : "",
+  ];
+  return texts.filter(Boolean).join(" · ");
 }

@@ -1,9 +1,6 @@
-/**
- * A session's turns as they arrive, and the files of its project. What the reader does shows at once and is taken
- * back if the server refuses.
- */
+/** The turns of a session and the files of its project, live. The user's actions show at once and are rolled back on failure. */
 
-import { sessionPath, turnPath, turnsPath } from "../core/routes.js";
+import { projectPath, sessionPath, turnPath, turnsPath } from "../core/routes.js";
 import { TurnState, isOver } from "../core/turn-state.js";
 import { api, follow } from "./client.js";
 import { Watchable } from "./observable.js";
@@ -13,15 +10,15 @@ import { whenVisible } from "./ticker.js";
 /** @import { FileEntry, Session } from "./types.js" */
 /** @typedef {WireTurn & {blocks: WireBlock[]}} ShownTurn */
 
-const EXPECTED = "expected-"; // ids of turns that the server has not confirmed yet
+const EXPECTED = "expected-"; // prefix of the ids of unconfirmed turns
 
 export class SessionModel extends Watchable {
   /** @type {Session[] | null} */
   sessions = null;
   /** @type {Map<string, FileEntry>} */
   files = new Map();
-  /** @type {Set<string>} paths that changed while the reader afterPoll */
-  touched = new Set();
+  /** @type {Set<string>} paths that changed since the page was opened */
+  changed = new Set();
   /** @type {unknown} */
   error = null;
   caughtUp = false;
@@ -30,10 +27,10 @@ export class SessionModel extends Watchable {
   #turns = new TurnState();
   /** @type {Map<string, ShownTurn>} */
   #expected = new Map();
-  /** @type {Set<string>} turns that the reader has interrupted */
+  /** @type {Set<string>} ids of turns that the user has interrupted */
   #stopping = new Set();
   /** @type {(() => void)[]} */
-  #undo = [];
+  #cleanups = [];
 
   /** @param {string} project @param {string} session empty while none is chosen */
   constructor(project, session) {
@@ -44,30 +41,27 @@ export class SessionModel extends Watchable {
 
   open() {
     void this.refresh();
-    this.#undo.push(
-      follow(`files:${this.project}`, { onMessage: (message) => this.#takeFiles(message) }),
-      follow(`sessions:${this.project}`, { onMessage: (message) => this.#takeSession(message) }),
+    this.#cleanups.push(
+      follow(`files:${this.project}`, { onMessage: (message) => this.#onFiles(message) }),
+      follow(`sessions:${this.project}`, { onMessage: (message) => this.#onSession(message) }),
       whenVisible(() => void this.refresh()),
     );
     if (this.session)
-      this.#undo.push(
+      this.#cleanups.push(
         follow(`session:${this.project}/${this.session}`, {
-          onMessage: (message) => this.#takeTurns(message),
+          onMessage: (message) => this.#onTurn(message),
         }),
       );
   }
 
   close() {
-    for (const undo of this.#undo.splice(0)) undo();
+    for (const cleanup of this.#cleanups.splice(0)) cleanup();
   }
 
-  /** Ask which sessions the project has. Nothing is sent back if that has not changed. */
+  /** Request the sessions of the project; an unchanged list costs a 304. */
   async refresh() {
     try {
-      const { sessions } = await api.get(
-        `/api/projects/${encodeURIComponent(this.project)}/sessions`,
-      );
-      this.sessions = sessions;
+      this.sessions = (await api.get(`${projectPath(this.project)}/sessions`)).sessions;
       this.error = null;
     } catch (error) {
       if (!this.sessions) this.error = error;
@@ -75,23 +69,23 @@ export class SessionModel extends Watchable {
     this.notify();
   }
 
-  /** Turns in order, with what the reader did and the server has yet to confirm. */
+  /** Turns in order, with the user's unconfirmed actions. */
   turns() {
-    const told = this.#turns
+    const received = this.#turns
       .turns()
       .map((turn) =>
         this.#stopping.has(turn.id) && !isOver(turn)
           ? { ...turn, status: /** @type {const} */ ("failed"), error: "interrupting …" }
           : turn,
       );
-    // The feed may bring a new turn before the answer to it comes: then it is here already.
-    const isHere = (/** @type {ShownTurn} */ { number, prompt }) =>
-      told.some((turn) => turn.number >= number && turn.prompt === prompt);
-    return [...told, ...[...this.#expected.values()].filter((turn) => !isHere(turn))];
+    // The feed may deliver a new turn before the response to its request.
+    const isReceived = (/** @type {ShownTurn} */ { number, prompt }) =>
+      received.some((turn) => turn.number >= number && turn.prompt === prompt);
+    return [...received, ...[...this.#expected.values()].filter((turn) => !isReceived(turn))];
   }
 
   /**
-   * Stop a turn: it shows as stopped before the server has answered.
+   * Stop a turn; it is shown as stopped before the server has responded.
    * @param {string} turnId
    */
   async interrupt(turnId) {
@@ -111,7 +105,7 @@ export class SessionModel extends Watchable {
   }
 
   /** @param {string} prompt */
-  async say(prompt) {
+  async createTurn(prompt) {
     const now = new Date().toISOString();
     const id = `${EXPECTED}${now}`;
     const number = Math.max(0, ...this.turns().map((turn) => turn.number)) + 1;
@@ -142,7 +136,7 @@ export class SessionModel extends Watchable {
   }
 
   /** @param {{event: string, data: any}} message */
-  #takeTurns(message) {
+  #onTurn(message) {
     if (message.event === "error") this.error = new Error(message.data.message);
     else if (message.event === "caught_up") this.caughtUp = true;
     else if (!this.#turns.apply(message)) return;
@@ -150,28 +144,21 @@ export class SessionModel extends Watchable {
     this.notify();
   }
 
-  /**
-   * Whoever makes a session, it shows at once.
-   * @param {{event: string, data: any}} message
-   */
-  #takeSession({ event, data }) {
-    if (
-      event === "session" &&
-      this.sessions &&
-      !this.sessions.some((each) => each.id === data.session.id)
-    )
-      void this.refresh();
+  /** @param {{event: string, data: any}} message */
+  #onSession({ event, data }) {
+    if (event !== "session" || !this.sessions) return;
+    if (!this.sessions.some(({ id }) => id === data.session.id)) void this.refresh();
   }
 
   /** @param {{event: string, data: any}} message */
-  #takeFiles({ event, data }) {
+  #onFiles({ event, data }) {
     if (event === "caught_up") this.filesCaughtUp = true;
     for (const file of event === "files" ? /** @type {FileEntry[]} */ (data.changes) : []) {
-      const known = this.files.get(file.path);
-      if (known && known.version >= file.version) continue;
+      const current = this.files.get(file.path);
+      if (current && current.version >= file.version) continue;
       if (file.deleted) this.files.delete(file.path);
       else this.files.set(file.path, file);
-      if (this.filesCaughtUp) this.touched.add(file.path);
+      if (this.filesCaughtUp) this.changed.add(file.path);
     }
     this.notify();
   }

@@ -1,10 +1,8 @@
-/**
- * `<lw-session>`: a project. Its sessions, the turns of the one that is open, and its files.
- */
+/** `<lw-session>`: a project with its sessions, the turns of the open session, and its files. */
 
 import { asError } from "../core/errors.js";
 import { projectPath } from "../core/routes.js";
-import { beforePaint, button, fill, h, updateChildren, moveFocus } from "./dom.js";
+import { beforePaint, button, fill, h, moveFocus, updateChildren } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { countText, dateTimeText, timeElement } from "./format.js";
@@ -38,20 +36,23 @@ export class SessionView extends Part {
   #foot = h("div");
   #prompt = h("textarea", {
     rows: 2,
-    placeholder: "Ask for something new …",
+    placeholder: "Prompt for a new turn …",
     "aria-label": "Prompt of a new turn",
     on: {
       keydown: (/** @type {KeyboardEvent} */ event) =>
-        event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#say(event),
+        event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#createTurn(event),
     },
   });
   #form = h(
     "form",
-    { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } },
+    {
+      class: "new-turn",
+      on: { submit: (/** @type {Event} */ event) => void this.#createTurn(event) },
+    },
     this.#prompt,
     div(
       "toolbar",
-      span("dim", "The turn waits for its executor; one that is running is cancelled."),
+      span("dim", "Queued until an executor picks it up. A running turn is cancelled."),
       spacer(),
       h("button", { type: "submit", class: "primary" }, "New turn"),
     ),
@@ -62,7 +63,7 @@ export class SessionView extends Part {
     const { project, session } = currentRoute.value.ids;
     this.#model = new SessionModel(project ?? "", session ?? "");
     this.#files.model = this.#model;
-    this.#files.onChoose = (path) => select(path ? { file: path } : {});
+    this.#files.onSelect = (path) => select(path ? { file: path } : {});
     this.append(
       div(
         "page-head",
@@ -107,17 +108,17 @@ export class SessionView extends Part {
         },
       ]),
     );
-    void this.#name(project ?? "");
+    void this.#showName(project ?? "");
   }
 
   /** @param {string} project */
-  async #name(project) {
+  async #showName(project) {
     this.#title.textContent = project;
     try {
       const { name } = await api.get(projectPath(project));
       if (name) this.#title.textContent = name;
     } catch {
-      // The list of sessions says what is wrong.
+      // The list of sessions shows the error.
     }
   }
 
@@ -150,7 +151,7 @@ export class SessionView extends Part {
         `${session.id} ${session.turn_count} ${session.last_turn?.status} ${session.id === chosen}`,
       make: (session) => sessionRow(project, session, session.id === chosen),
     });
-    if (!sessions.length) fill(this.#sessions, h("li", { class: "dim" }, "None yet"));
+    if (!sessions.length) fill(this.#sessions, h("li", { class: "dim" }, "No sessions yet"));
   }
 
   #drawTurns() {
@@ -171,7 +172,7 @@ export class SessionView extends Part {
         this.#foot,
         failure("This project", model.error, () => void model.refresh()),
       );
-    else if (!model.session) fill(this.#foot, this.#choose());
+    else if (!model.session) fill(this.#foot, this.#chooseSession());
     else if (!turns.length && !model.caughtUp) fill(this.#foot, loading("turns"));
     else if (!turns.length)
       fill(
@@ -179,14 +180,14 @@ export class SessionView extends Part {
         state({
           symbol: "thought",
           title: "No turns yet",
-          text: "Run a command as a turn of this session, or ask for one below.",
+          text: "Run a command as a turn of this session, or create a turn below.",
           command: `longwatch turn --project ${model.project} --session ${model.session} -- COMMAND`,
         }),
       );
     else fill(this.#foot);
   }
 
-  #choose() {
+  #chooseSession() {
     const { sessions, project } = this.#model;
     if (!sessions) return loading("sessions");
     const latest = sessions.reduce(
@@ -198,16 +199,16 @@ export class SessionView extends Part {
       return state({
         symbol: "thought",
         title: "No sessions yet",
-        text: "A session begins with its first turn.",
+        text: "A session starts with its first turn.",
         command: `longwatch turn --project ${project} --session first -- COMMAND`,
       });
     return state(
       {
         symbol: "thought",
         title: countText(sessions.length, "session"),
-        text: "Choose one to see its turns.",
+        text: "Choose a session to see its turns.",
       },
-      h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open the latest"),
+      h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open latest session"),
     );
   }
 
@@ -216,21 +217,21 @@ export class SessionView extends Part {
     try {
       await this.#model.interrupt(turnId);
     } catch (error) {
-      toast(`Not interrupted: ${asError(error).message}`);
+      toast(`The turn was not interrupted: ${asError(error).message}`);
     }
   }
 
   /** @param {Event} event */
-  async #say(event) {
+  async #createTurn(event) {
     event.preventDefault();
     const prompt = this.#prompt.value.trim();
     if (!prompt) return;
     this.#prompt.value = "";
     try {
-      await this.#model.say(prompt);
+      await this.#model.createTurn(prompt);
     } catch (error) {
       this.#prompt.value ||= prompt;
-      toast(`No new turn: ${asError(error).message}`);
+      toast(`The turn was not created: ${asError(error).message}`);
     }
   }
 

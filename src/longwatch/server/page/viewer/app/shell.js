@@ -1,16 +1,11 @@
-/**
- * What surrounds every view, on the page and in a report: theme, help, keyboard, and the link that skips to the view.
- */
+/** The frame of every view, on the page and in a report: theme, help, keyboard and skip link. */
 
 import { fill } from "./dom.js";
 import { icon } from "./icons.js";
 import { showHelp, startShortcuts } from "./keys.js";
 import { restoreTheme, themeButton } from "./theme.js";
 
-/**
- * An element that is in the HTML.
- * @param {string} selector
- */
+/** @param {string} selector of an element in the HTML */
 export const partOf = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
 
 /** Returns the element for the view. */
@@ -21,7 +16,7 @@ export function startShell() {
   fill(partOf("#help"), icon("help"));
   partOf("#help").addEventListener("click", showHelp);
   partOf(".skip-link").addEventListener("click", (event) => {
-    event.preventDefault(); // the hash is for what is selected
+    event.preventDefault(); // the hash holds the selection
     main.focus();
   });
   startShortcuts();

@@ -1,16 +1,14 @@
-/**
- * The stages of an execution side by side, each as wide as it has items, filled with how these stand.
- */
+/** The stages of an execution as a strip: the width shows the number of items, the colours their states. */
 
 import { h } from "./dom.js";
 import { span } from "./markup.js";
 import { termsOf } from "./execution-text.js";
 import { countText } from "./format.js";
-import { STATES, statusOfState, statesText } from "./item-states.js";
+import { STATES, statesText, statusOfState } from "./item-states.js";
 
 /** @import { ExecutionLine, Progress } from "./types.js" */
 
-const MOST_COMING = 20; // stages that are drawn before they are there; the label has the number of all
+const MOST_COMING = 20; // future stages that are drawn; the label has the number of all
 
 /** @param {ExecutionLine} execution @returns {HTMLElement} */
 export function stageStrip({ progress, total_waves: total, source }) {

@@ -1,16 +1,13 @@
-/**
- * `<lw-stages>`: the stages of an execution with their items, and beside each item its states as bars over time.
- * The steps of an item stand under it.
- */
+/** `<lw-stages>`: the stages of an execution with their items and steps, and the states of each as bars over time. */
 
-import { beforePaint, button, fill, find, h, updateChildren, moveFocus, setText } from "./dom.js";
+import { beforePaint, button, fill, find, h, moveFocus, setText, updateChildren } from "./dom.js";
 import { code, div, p, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { isOpen, termsOf } from "./execution-text.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
-import { capital, timeText, countText, durationText, elapsedText, timeElement } from "./format.js";
+import { capital, countText, durationText, elapsedText, timeElement, timeText } from "./format.js";
 import { statusMark } from "./icons.js";
-import { isUnreported, statusOfState, stateMark, stateText, statesText } from "./item-states.js";
+import { isUnreported, stateMark, stateText, statesText, statusOfState } from "./item-states.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { share, tickTimes } from "./time-scale.js";
@@ -22,22 +19,22 @@ import { share, tickTimes } from "./time-scale.js";
 /** @import { Execution, Job, Server as Item, Wave as Stage } from "./types.js" */
 
 const TICKS = 8;
-const LAST_TICK = 0.95; // of the width: a label further to the right would be cut off
-const LABEL = 0.06; // of the width, that a label takes
-const LEAST_SHARE = 0.003; // of the width: a state that lasted no time can still be seen
-const MANY_ITEMS = 80; // from here on, stages that succeeded are folded
+const LAST_TICK = 0.95; // of the width: a label further right would be cut off
+const LABEL = 0.06; // of the width
+const LEAST_SHARE = 0.003; // of the width, so that a short state is visible
+const MANY_ITEMS = 80; // from here on, stages that succeeded are collapsed
 const FINAL = ["launched", "failed", "terminated", "cancelled", "succeeded"];
 
 export class Stages extends Part {
   /** @type {ExecutionModel} */
   model;
 
-  /** @type {Map<string, boolean>} stages that the reader opened or folded */
-  #chosen = new Map();
-  /** @type {Map<HTMLElement, Span>} bars that grow with the timeText */
+  /** @type {Map<string, boolean>} stages that the user expanded or collapsed */
+  #expanded = new Map();
+  /** @type {Map<HTMLElement, Span>} bars that grow with time */
   #growing = new Map();
-  /** @type {Execution | null} whose texts stand there */
-  #told = null;
+  /** @type {Execution | null} the execution of the shown texts */
+  #shown = null;
   /** @type {Stretch} */
   #stretch = { from: 0, to: 1 };
   #axis = h("div", { class: "stage-axis", "aria-hidden": "true" });
@@ -68,7 +65,7 @@ export class Stages extends Part {
     const terms = termsOf(execution.source);
     this.#stretch = stretchOf(execution, Date.now());
     this.#growing.clear();
-    this.#told = null;
+    this.#shown = null;
     updateChildren(
       this.#list,
       execution.waves.map((stage, at) => ({ stage, at })),
@@ -85,7 +82,7 @@ export class Stages extends Part {
     setText(
       this.#coming,
       coming === null
-        ? `More ${terms.stage}s may follow: their number is not set.`
+        ? `More ${terms.stage}s may follow: the total is not set.`
         : `${countText(coming, `more ${terms.stage}`)} to come.`,
     );
     if (!execution.waves.length)
@@ -94,30 +91,26 @@ export class Stages extends Part {
         state({
           symbol: "board",
           title: `No ${terms.stage} yet`,
-          text: `${capital(terms.stage)}s appear here as soon as the record has them.`,
+          text: `${capital(terms.stage)}s appear here when they are added.`,
         }),
       );
     this.#tick(Date.now());
   }
 
   /**
-   * @param {HTMLElement} element
-   * @param {Stage} stage
-   * @param {number} at
+   * @param {HTMLElement} element @param {Stage} stage @param {number} at
    * @param {Execution} execution
    */
   #drawStage(element, stage, at, execution) {
     const key = `${at} ${stage.name}`;
     const terms = termsOf(execution.source);
-    const folded = !(
-      this.#chosen.get(key) ??
-      (execution.servers < MANY_ITEMS || stage.status !== "succeeded")
-    );
+    const isExpanded =
+      this.#expanded.get(key) ?? (execution.servers < MANY_ITEMS || stage.status !== "succeeded");
     const counts = execution.progress[at]?.states ?? {};
     const id = `stage-${at}`;
     const focused = element.contains(document.activeElement);
     const toggle = () => {
-      this.#chosen.set(key, folded);
+      this.#expanded.set(key, !isExpanded);
       this.#draw();
     };
     fill(
@@ -127,8 +120,8 @@ export class Stages extends Part {
         { class: "stage-head" },
         button(
           toggle,
-          { class: "quiet", "aria-expanded": String(!folded), "aria-controls": id },
-          h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"),
+          { class: "quiet", "aria-expanded": String(isExpanded), "aria-controls": id },
+          h("span", { class: "twist", "aria-hidden": "true" }, isExpanded ? "▾" : "▸"),
           statusMark(stage.status, { quiet: true }),
           span("cut", stage.name),
         ),
@@ -145,10 +138,10 @@ export class Stages extends Part {
         {
           id,
           class: `items${stage.servers.length >= MANY_ITEMS ? " many" : ""}`,
-          hidden: folded,
+          hidden: !isExpanded,
           "aria-label": `${capital(terms.item)}s of ${stage.name}`,
         },
-        ...(folded ? [] : stage.servers.map((item) => this.#item(stage, item, execution))),
+        ...(isExpanded ? stage.servers.map((item) => this.#item(stage, item, execution)) : []),
       ),
     );
     if (focused) find(element, "button")?.focus();
@@ -199,8 +192,7 @@ export class Stages extends Part {
   }
 
   /**
-   * @param {string} key
-   * @param {{state: string, since: number | null}} now
+   * @param {string} key @param {{state: string, since: number | null}} now
    * @param {Execution} execution
    */
   #bars(key, now, execution) {
@@ -212,7 +204,7 @@ export class Stages extends Part {
       "aria-label":
         spans
           .map((span) => `${stateText(span.state, terms)} from ${timeText(span.from)}`)
-          .join(", ") || "not seen yet",
+          .join(", ") || "not reported yet",
     });
     for (const span of spans) {
       const bar = h("i", {
@@ -244,45 +236,26 @@ export class Stages extends Part {
     const wide = this.#axis.clientWidth > 520 ? TICKS : TICKS / 2;
     const { deadline_at: deadline, eta } = execution;
     const marks = [];
+    const percent = (/** @type {number} */ at) => share(this.#stretch, at) * 100;
     const inside = (/** @type {number | null | undefined} */ at) =>
       typeof at === "number" && at > from && at < this.#stretch.to;
     if (isOpen(execution) && eta && inside(eta.earliest_at)) {
-      const [low, high] = [
-        eta.earliest_at ?? from,
-        Math.min(eta.latest_at ?? from, this.#stretch.to),
-      ];
-      marks.push(
-        h(
-          "i",
-          {
-            class: "mark-eta",
-            style: {
-              left: `${share(this.#stretch, low) * 100}%`,
-              width: `${(share(this.#stretch, high) - share(this.#stretch, low)) * 100}%`,
-            },
-          },
-          h("span", {}, "probable end"),
-        ),
-      );
+      const low = percent(eta.earliest_at ?? from);
+      const high = percent(Math.min(eta.latest_at ?? from, this.#stretch.to));
+      const style = { left: `${low}%`, width: `${high - low}%` };
+      marks.push(h("i", { class: "mark-eta", style }, h("span", {}, "probable end")));
     }
-    if (inside(deadline))
-      marks.push(
-        h(
-          "i",
-          {
-            class: "mark-deadline",
-            style: { left: `${share(this.#stretch, deadline ?? 0) * 100}%` },
-          },
-          h("span", {}, "deadline"),
-        ),
-      );
+    if (inside(deadline)) {
+      const style = { left: `${percent(deadline ?? 0)}%` };
+      marks.push(h("i", { class: "mark-deadline", style }, h("span", {}, "deadline")));
+    }
     if (isOpen(execution)) marks.push(h("i", { class: "mark-now" }));
     fill(this.#marks, ...marks);
-    const taken = [...this.#marks.querySelectorAll("span")].map(
+    const labels = [...this.#marks.querySelectorAll("span")].map(
       (label) => parseFloat(/** @type {HTMLElement} */ (label.parentElement).style.left) / 100,
     );
     const free = (/** @type {number} */ at) =>
-      at < LAST_TICK && taken.every((label) => at < label - LABEL || at > label + 2 * LABEL);
+      at < LAST_TICK && labels.every((label) => at < label - LABEL || at > label + 2 * LABEL);
     const moments = tickTimes(this.#stretch, from, wide).filter((at) =>
       free(share(this.#stretch, at)),
     );
@@ -291,7 +264,7 @@ export class Stages extends Part {
       ...moments.map((at) =>
         h(
           "span",
-          { style: { left: `${share(this.#stretch, at) * 100}%` } },
+          { style: { left: `${percent(at)}%` } },
           timeElement(
             at,
             at === from ? "0" : `+${durationText(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`,
@@ -304,20 +277,15 @@ export class Stages extends Part {
   /** @param {number} now */
   #tick(now) {
     const execution = this.model.execution;
-    if (!execution || (execution === this.#told && !isOpen(execution))) return;
+    if (!execution || (execution === this.#shown && !isOpen(execution))) return;
     for (const text of this.querySelectorAll(".since")) {
       const since = Number(/** @type {HTMLElement} */ (text).dataset["since"]);
       const final = text.classList.contains("reached");
-      setText(
-        text,
-        !since
-          ? ""
-          : final
-            ? `at +${elapsedText(since - execution.started_at)}`
-            : elapsedText((execution.ended_at ?? now) - since),
-      );
+      const reached = `at +${elapsedText(since - execution.started_at)}`;
+      const lasting = elapsedText((execution.ended_at ?? now) - since);
+      setText(text, !since ? "" : final ? reached : lasting);
     }
-    this.#told = execution;
+    this.#shown = execution;
     if (!isOpen(execution)) return;
     if (now > this.#stretch.to) return this.#draw();
     for (const [bar, span] of this.#growing) this.#place(bar, span, now, termsOf(execution.source));
@@ -329,7 +297,7 @@ export class Stages extends Part {
 }
 
 /**
- * Why it stands so. An item that failed always has a reason.
+ * The reason of an item's state. A failed item always has one.
  * @param {Item} item
  */
 function reasonMark({ state: now, reason, failure_reason: failure }) {
@@ -338,14 +306,14 @@ function reasonMark({ state: now, reason, failure_reason: failure }) {
 }
 
 /**
- * How long it is so; once nothing more is to come, when it came to that.
+ * The time in the current state; for a final state, when it was reached.
  * @param {{state: string, since: number | null}} of
  */
 function sinceMark({ state: now, since }) {
   const final = FINAL.includes(now);
   return h("span", {
     class: `since dim nums${final ? " reached" : ""}`,
-    title: final ? "when it came to that, after the start" : "for how long",
+    title: final ? "Reached, after the start" : "Time in this state",
     data: { since: String(since ?? "") },
   });
 }

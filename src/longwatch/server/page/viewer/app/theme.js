@@ -1,6 +1,4 @@
-/**
- * Light, dark, or as the system has it. The choice is kept in this browser.
- */
+/** The theme: light, dark, or that of the system. The choice is stored in the browser. */
 
 import { fill } from "./dom.js";
 import { icon } from "./icons.js";
@@ -11,19 +9,19 @@ const SYMBOLS = { auto: "auto", light: "sun", dark: "moon" };
 
 /** @typedef {typeof CHOICES[number]} Theme */
 
-/** Take up the choice of an earlier visit. */
+/** Apply the stored choice. */
 export function restoreTheme() {
   apply(chosen());
 }
 
 /**
- * Make a button go through the three choices.
+ * Make a button switch between the three choices.
  * @param {HTMLElement} button
  */
 export function themeButton(button) {
   const show = () => {
     const theme = chosen();
-    const name = `Theme: ${theme === "auto" ? "as the system" : theme}`;
+    const name = `Theme: ${theme === "auto" ? "system" : theme}`;
     button.setAttribute("aria-label", name);
     button.title = name;
     fill(button, icon(SYMBOLS[theme]));
@@ -33,7 +31,7 @@ export function themeButton(button) {
     try {
       localStorage.setItem(KEY, next);
     } catch {
-      // Storage can be off (private windows, file://): the choice then lasts as long as the page.
+      // Without storage (private windows, file://), the choice lasts as long as the page.
     }
     remembered = next;
     apply(next);

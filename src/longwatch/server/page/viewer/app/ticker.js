@@ -1,6 +1,6 @@
 /**
- * One clock for every text that counts seconds. It stands still while nobody listens or the page is hidden,
- * so that an idle page costs nothing, and while the server does not answer: nothing is known of the time since.
+ * One timer for all texts that count seconds. It stops without listeners and while the page is hidden, so that an idle
+ * page costs nothing, and while the server is unreachable, because the state since then is unknown.
  */
 
 import { offline } from "./connection.js";
@@ -13,20 +13,31 @@ const listeners = new Set();
 let timer;
 
 /**
- * Be called about once a second until the returned function is called.
- * @param {(now: number) => void} listener
- * @returns {() => void}
+ * Call a function about once a second until the returned function is called.
+ * @param {(now: number) => void} listener @returns {() => void}
  */
 export function everySecond(listener) {
   listeners.add(listener);
-  arrange();
+  startOrStop();
   return () => {
     listeners.delete(listener);
-    arrange();
+    startOrStop();
   };
 }
 
-function arrange() {
+/**
+ * The same, every so many seconds.
+ * @param {number} seconds @param {(now: number) => void} listener
+ */
+export function everySeconds(seconds, listener) {
+  let passed = 0;
+  return everySecond((now) => {
+    passed += 1;
+    if (passed % seconds === 0) listener(now);
+  });
+}
+
+function startOrStop() {
   const wanted = listeners.size > 0 && document.visibilityState === "visible" && !offline.value;
   if (wanted && timer === undefined) timer = setInterval(tick, STEP_MS);
   if (!wanted && timer !== undefined) {
@@ -41,9 +52,9 @@ function tick() {
 }
 
 function resume() {
-  const stood = timer === undefined;
-  arrange();
-  if (stood && timer !== undefined) tick();
+  const wasStopped = timer === undefined;
+  startOrStop();
+  if (wasStopped && timer !== undefined) tick();
 }
 
 /**

@@ -1,6 +1,4 @@
-/**
- * The stretch of time that a timeline shows, and how it zooms and pans. Pure: every change is a new value.
- */
+/** The stretch of time that a timeline shows, and how it zooms and pans. Pure: every change is a new value. */
 
 const LEAST_MS = 1;
 const STEPS_MS = [
@@ -11,11 +9,8 @@ const STEPS_MS = [
 /** @typedef {{from: number, to: number}} Stretch epoch milliseconds */
 
 /**
- * Zoom around a point, `at` from 0 to 1. A factor under 1 comes closer.
- * @param {Stretch} view
- * @param {Stretch} whole
- * @param {number} factor
- * @param {number} at
+ * Zoom around a point, `at` from 0 to 1. A factor below 1 zooms in.
+ * @param {Stretch} view @param {Stretch} whole @param {number} factor @param {number} at
  * @returns {Stretch}
  */
 export function zoomStretch(view, whole, factor, at = 0.5) {
@@ -25,10 +20,8 @@ export function zoomStretch(view, whole, factor, at = 0.5) {
 }
 
 /**
- * Move by a part of what is in view.
- * @param {Stretch} view
- * @param {Stretch} whole
- * @param {number} part
+ * Move by a part of the visible stretch.
+ * @param {Stretch} view @param {Stretch} whole @param {number} part
  */
 export function panStretch(view, whole, part) {
   const by = (view.to - view.from) * part;
@@ -36,10 +29,8 @@ export function panStretch(view, whole, part) {
 }
 
 /**
- * The stretch, moved or cut so that it lies clampStretch the whole.
- * @param {Stretch} view
- * @param {Stretch} whole
- * @returns {Stretch}
+ * The stretch, moved or shortened to lie within the whole.
+ * @param {Stretch} view @param {Stretch} whole @returns {Stretch}
  */
 export function clampStretch(view, whole) {
   const span = Math.min(view.to - view.from, whole.to - whole.from);
@@ -48,20 +39,19 @@ export function clampStretch(view, whole) {
 }
 
 /**
- * Where a moment stands in the stretch, 0 to 1 inside it.
- * @param {Stretch} view
- * @param {number} at
+ * The position of a time in the stretch, 0 to 1 inside it.
+ * @param {Stretch} view @param {number} at
  */
 export function share(view, at) {
   return (at - view.from) / Math.max(LEAST_MS, view.to - view.from);
 }
 
-export const LABEL_PX = 64; // that the longest label of an axis takes
+const LABEL_PX = 64; // the width of the longest label of an axis
 
 /**
- * On which side of its tick a label has room: right, else left, else on neither, so that it is left out.
- * @param {number} at where the tick stands, 0 to 1
- * @param {number} before where the tick before it stands; its label needs the room next to it
+ * The side of a tick with room for its label: right, else left, else none.
+ * @param {number} at position of the tick, 0 to 1
+ * @param {number} before position of the previous tick, whose label is to its right
  * @param {number} width of the axis in pixels
  * @returns {"right" | "left" | null}
  */
@@ -71,11 +61,8 @@ export function labelSide(at, before, width) {
 }
 
 /**
- * Round moments for an axis, measured from the start of the run.
- * @param {Stretch} view
- * @param {number} start
- * @param {number} most
- * @returns {number[]}
+ * Round times for the ticks of an axis, counted from the start of the run.
+ * @param {Stretch} view @param {number} start @param {number} most @returns {number[]}
  */
 export function tickTimes(view, start, most) {
   const span = view.to - view.from;

@@ -1,6 +1,4 @@
-/**
- * Short remarks at the lower edge, read out by screen readers, gone after a while.
- */
+/** Short messages at the bottom of the page, for a few seconds; and buttons that copy. */
 
 import { h } from "./dom.js";
 import { code, div, span } from "./markup.js";
@@ -11,22 +9,21 @@ const SHOWN_MS = 3500;
 /** @param {string} text */
 export function toast(text) {
   const note = div("toast", text);
-  shelf().append(note);
+  toasts().append(note);
   setTimeout(() => note.remove(), SHOWN_MS);
 }
 
 /**
- * Put text on the clipboard and say so. Without permission the text is offered to be copied by hand.
- * @param {string} text
- * @param {string} what
+ * Copy text to the clipboard and report it. Without permission, the message contains the text.
+ * @param {string} text @param {string} what
  */
 export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
     toast(`${what} copied`);
   } catch {
-    if (copiedBySelection(text)) toast(`${what} copied`);
-    else toast(`The browser does not allow copying here. ${text.slice(0, 200)}`);
+    if (copyBySelection(text)) toast(`${what} copied`);
+    else toast(`The browser does not allow copying. Copy it by hand: ${text.slice(0, 200)}`);
   }
 }
 
@@ -35,14 +32,11 @@ export async function copy(text, what) {
  * @param {string} text
  */
 export function copyButton(what, text) {
-  return iconButton("copy", `Copy ${what.toLowerCase()}`, () => void copy(text, what));
+  const name = what.charAt(0).toLowerCase() + what.slice(1);
+  return iconButton("copy", `Copy ${name}`, () => void copy(text, what));
 }
 
-/**
- * An id with a button that copies it.
- * @param {string} what
- * @param {string} id
- */
+/** @param {string} what @param {string} id */
 export function idMark(what, id) {
   return span("id", code("cut", id), copyButton(what, id));
 }
@@ -52,7 +46,7 @@ export function linkButton() {
 }
 
 /** @param {string} text */
-function copiedBySelection(text) {
+function copyBySelection(text) {
   const field = h("textarea", { class: "unseen", "aria-hidden": "true", tabindex: -1 });
   field.value = text;
   document.body.append(field);
@@ -64,7 +58,7 @@ function copiedBySelection(text) {
   return done;
 }
 
-function shelf() {
+function toasts() {
   let found = document.querySelector(".toasts");
   if (!found) {
     found = h("div", { class: "toasts", role: "status", "aria-live": "polite" });

@@ -1,24 +1,23 @@
-/**
- * One turn: its prompt, its blocks as they come, and how it ended. A tool's result stands in the block that asked
- * for it.
- */
+/** One turn: its prompt, its blocks as they arrive, and how it ended. The result of a tool is in the block that called it. */
 
 import { isOver } from "../core/turn-state.js";
-import { runPath } from "./router.js";
-import { button, fill, h, isOutdated, updateChildren, setText } from "./dom.js";
-import { div, p, spacer, span } from "./markup.js";
-import { timeText, durationText, timeElement } from "./format.js";
+import { button, fill, h, isOutdated, setText, updateChildren } from "./dom.js";
+import { durationText, timeElement, timeText } from "./format.js";
 import { icon, statusMark } from "./icons.js";
+import { p, spacer, span } from "./markup.js";
+import { runPath } from "./router.js";
 import { copyButton } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 
 /** @import { WireBlock } from "../core/turn-state.js" */
+/** @import { Child } from "./dom.js" */
 /** @import { ShownTurn } from "./session-model.js" */
 
-const GLANCE = 110;
+const PREVIEW = 110;
 
 /** @param {ShownTurn} turn @param {(turnId: string) => void} interrupt */
 export function turnCard(turn, interrupt) {
+  const title = "This turn as a run: log, timeline, export";
   return h(
     "li",
     { class: "turn", tabindex: -1, "aria-label": `Turn ${turn.number}` },
@@ -29,15 +28,7 @@ export function turnCard(turn, interrupt) {
       h("h3", {}, `Turn ${turn.number}`),
       span("dim turn-time nums"),
       spacer(),
-      h(
-        "a",
-        {
-          class: "button quiet",
-          href: runPath(turn.id),
-          title: "The turn as a run: log, timeline, export",
-        },
-        "Events",
-      ),
+      h("a", { class: "button quiet", href: runPath(turn.id), title }, "Events"),
       button(() => interrupt(turn.id), { class: "danger turn-stop" }, icon("stop"), "Interrupt"),
     ),
     turn.prompt ? p("prompt", turn.prompt) : null,
@@ -50,40 +41,27 @@ export function turnCard(turn, interrupt) {
 
 /** @param {HTMLElement} card @param {ShownTurn} turn */
 export function updateTurn(card, turn) {
-  const shown = `${turn.status} ${turn.blocks.length} ${turn.last_updated} ${turn.error} ${turn.missing_lines}`;
-  if (!isOutdated(card, shown)) return;
+  const { status, blocks, error, missing_lines: missing } = turn;
+  if (!isOutdated(card, `${status} ${blocks.length} ${turn.last_updated} ${error} ${missing}`))
+    return;
   const over = isOver(turn);
-  fill(part(card, ".turn-status"), statusMark(turn.status, { badge: true }));
+  const waiting = status === "pending" ? "Waiting for an executor …" : "Working …";
+  fill(part(card, ".turn-status"), statusMark(status, { badge: true }));
   fill(part(card, ".turn-time"), time(turn));
   part(card, ".turn-stop").hidden = over;
-  const missing = part(card, ".turn-missing");
-  missing.hidden = !turn.missing_lines;
-  setText(missing, missingText(turn.missing_lines ?? []));
-  const error = part(card, ".turn-error");
-  error.hidden = !turn.error;
-  setText(error, turn.error ?? "");
-  const waiting = part(card, ".turn-waiting");
-  waiting.hidden = over || turn.blocks.length > 0;
-  setText(waiting, turn.status === "pending" ? "Waiting for its executor …" : "Working …");
-  const results = new Map(
-    turn.blocks
-      .filter((block) => block.type === "tool_result")
-      .map((block) => [block.content["tool_use_id"], block]),
+  showText(card, ".turn-missing", missing?.length ? missingText(missing) : null);
+  showText(card, ".turn-error", error);
+  showText(card, ".turn-waiting", over || blocks.length ? null : waiting);
+  const results = new Map(ofType(blocks, "tool_result").map((block) => [callIdOf(block), block]));
+  const called = new Set(ofType(blocks, "tool_use").map(callIdOf));
+  const shown = blocks.filter(
+    (block) => block.type !== "tool_result" || !called.has(callIdOf(block)),
   );
-  const asked = new Set(
-    turn.blocks
-      .filter((block) => block.type === "tool_use")
-      .map((block) => block.content["tool_use_id"]),
-  );
-  const blocks = turn.blocks.filter(
-    (block) => block.type !== "tool_result" || !asked.has(block.content["tool_use_id"]),
-  );
-  updateChildren(part(card, ".blocks"), blocks, {
+  updateChildren(part(card, ".blocks"), shown, {
     key: (block) => block.id,
     make: (block) => h("li", { class: `block ${block.type}` }),
     update: (item, block) => {
-      const result =
-        block.type === "tool_use" ? results.get(block.content["tool_use_id"]) : undefined;
+      const result = block.type === "tool_use" ? results.get(callIdOf(block)) : undefined;
       if (!isOutdated(item, `${result?.id ?? ""} ${over}`)) return;
       const wasOpen = item.querySelector("details")?.open ?? false;
       fill(item, blockBody(block, result, over));
@@ -93,59 +71,46 @@ export function updateTurn(card, turn) {
   });
 }
 
+/** @param {WireBlock[]} blocks @param {WireBlock["type"]} type */
+const ofType = (blocks, type) => blocks.filter((block) => block.type === type);
+
+/** @param {WireBlock} block */
+const callIdOf = ({ content }) => content["tool_use_id"];
+
 /** @param {WireBlock} block @param {WireBlock | undefined} result @param {boolean} over */
 function blockBody(block, result, over) {
-  const { content } = block;
-  if (block.type === "content") return div("said", text(content["text"]));
-  if (block.type === "thinking") {
-    return h(
-      "details",
-      {},
-      h(
-        "summary",
-        {},
-        icon("thought"),
-        span("dim", "Thinking"),
-        span("cut dim glance", glance(content["text"])),
-      ),
-      div("said dim", text(content["text"])),
+  const { content, type } = block;
+  if (type === "content") return h("div", { class: "said" }, text(content["text"]));
+  if (type === "thinking")
+    return collapsed(
+      [icon("thought"), span("dim", "Thinking"), preview(content["text"])],
+      h("div", { class: "said dim" }, text(content["text"])),
     );
-  }
-  if (block.type === "tool_use") {
-    const status = result
-      ? result.content["error"]
-        ? "failed"
-        : "completed"
-      : over
-        ? "skipped"
-        : "started";
-    return h(
-      "details",
-      {},
-      h(
-        "summary",
-        {},
-        statusMark(status, { quiet: true }),
-        h("strong", {}, text(content["tool_name"])),
-        span("cut dim glance", glance(content["parameters"])),
-      ),
-      labelled("Parameters", content["parameters"]),
-      result ? resultBody(result) : p("dim", over ? "No result was told." : "No result yet."),
+  if (type === "tool_result")
+    return collapsed(
+      [
+        icon("tool"),
+        span("dim", "Result of a tool call in another turn"),
+        preview(content["result"]),
+      ],
+      resultBody(block),
     );
-  }
-  return h(
-    "details",
-    {},
-    h(
-      "summary",
-      {},
-      icon("tool"),
-      span("dim", "Result of another turn's tool"),
-      span("cut dim glance", glance(content["result"])),
-    ),
-    resultBody(block),
+  const open = over ? "skipped" : "started";
+  const status = !result ? open : result.content["error"] ? "failed" : "completed";
+  const none = p("dim", over ? "No result recorded." : "No result yet.");
+  return collapsed(
+    [
+      statusMark(status, { quiet: true }),
+      h("strong", {}, text(content["tool_name"])),
+      preview(content["parameters"]),
+    ],
+    labelled("Parameters", content["parameters"]),
+    result ? resultBody(result) : none,
   );
 }
+
+/** @param {Child[]} summary @param {...Child} body */
+const collapsed = (summary, ...body) => h("details", {}, h("summary", {}, ...summary), ...body);
 
 /** @param {WireBlock} result */
 function resultBody({ content }) {
@@ -153,23 +118,19 @@ function resultBody({ content }) {
     "div",
     {},
     content["error"] ? p("problem", text(content["error"])) : null,
-    content["result"] === null || content["result"] === undefined
-      ? null
-      : labelled("Result", content["result"]),
+    (content["result"] ?? null) === null ? null : labelled("Result", content["result"]),
   );
 }
 
 /** @param {string} name @param {unknown} value */
 function labelled(name, value) {
-  const shown =
-    typeof value === "string"
-      ? h("pre", { class: "output" }, value)
-      : valueTree(value, { open: 1 });
   return h(
     "section",
     { class: "labelled" },
     h("header", {}, h("h4", {}, name), copyButton(name, valueText(value))),
-    shown,
+    typeof value === "string"
+      ? h("pre", { class: "output" }, value)
+      : valueTree(value, { open: 1 }),
   );
 }
 
@@ -181,27 +142,27 @@ function missingText(gaps) {
 }
 
 /** @param {ShownTurn} turn */
-function time(turn) {
-  const began = Date.parse(turn.started_at ?? turn.created_at);
-  const took =
-    turn.completed_at && turn.started_at
-      ? ` · ${durationText(Date.parse(turn.completed_at) - began)}`
-      : "";
+function time({ started_at: started, created_at: created, completed_at: completed }) {
+  const began = Date.parse(started ?? created);
+  const took = completed && started ? ` · ${durationText(Date.parse(completed) - began)}` : "";
   return timeElement(began, `${timeText(began)}${took}`);
 }
 
 /** @param {unknown} value */
 function text(value) {
-  return typeof value === "string"
-    ? value
-    : value === null || value === undefined
-      ? ""
-      : JSON.stringify(value);
+  return typeof value === "string" ? value : (value ?? null) === null ? "" : JSON.stringify(value);
 }
 
 /** @param {unknown} value */
-function glance(value) {
-  return text(value).slice(0, GLANCE).replace(/\s+/g, " ");
+function preview(value) {
+  return span("cut dim preview", text(value).slice(0, PREVIEW).replace(/\s+/g, " "));
+}
+
+/** @param {HTMLElement} card @param {string} selector @param {string | null} shown */
+function showText(card, selector, shown) {
+  const element = part(card, selector);
+  element.hidden = !shown;
+  setText(element, shown ?? "");
 }
 
 /** @param {HTMLElement} card @param {string} selector */

@@ -1,7 +1,4 @@
-/**
- * A recorded value as a tree that opens level by level. Only text nodes are made from it, and a level is drawn
- * when it is opened, so that a payload of any size costs what is seen of it.
- */
+/** A recorded value as a tree. A level is drawn when it is opened, so that a large payload costs only what is shown. */
 
 import { button, h } from "./dom.js";
 import { div, span } from "./markup.js";
@@ -13,7 +10,7 @@ const PREVIEW = 60;
 
 /**
  * @param {unknown} value
- * @param {{name?: string, open?: number}} [how] `open` is how many levels are open from the start
+ * @param {{name?: string, open?: number}} [how] `open`: the number of levels that are open at first
  * @returns {HTMLElement}
  */
 export function valueTree(value, { name, open = 2 } = {}) {
@@ -21,7 +18,7 @@ export function valueTree(value, { name, open = 2 } = {}) {
 }
 
 /**
- * The value as the text that the copy button puts on the clipboard.
+ * The value as text for the clipboard.
  * @param {unknown} value
  */
 export function valueText(value) {
@@ -29,9 +26,7 @@ export function valueText(value) {
 }
 
 /**
- * @param {string | undefined} name
- * @param {unknown} value
- * @param {number} open
+ * @param {string | undefined} name @param {unknown} value @param {number} open
  * @returns {HTMLElement}
  */
 function branch(name, value, open) {
@@ -44,7 +39,7 @@ function branch(name, value, open) {
     : Object.entries(value);
   const shape = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   if (!entries.length) return h("div", {}, label, span("note", shape));
-  const preview = span("note", ` ${shape} ${glance(value)}`);
+  const preview = span("note", ` ${shape} ${previewText(value)}`);
   const children = h("ul");
   const details = h("details", {}, h("summary", {}, label, preview), children);
   const shown = () => {
@@ -59,9 +54,7 @@ function branch(name, value, open) {
 }
 
 /**
- * @param {HTMLElement} into
- * @param {[string, unknown][]} entries
- * @param {number} from
+ * @param {HTMLElement} into @param {[string, unknown][]} entries @param {number} from
  * @param {number} open
  */
 function list(into, entries, from, open) {
@@ -105,34 +98,30 @@ function longText(text) {
 }
 
 /**
- * JSON has no sets, bytes or exact decimals; they are tagged on the wire and shown as what they are.
+ * Bytes and exact decimals, which JSON lacks, are tagged on the wire and shown as their values.
  * @param {unknown} value
  */
 function taggedValue(value) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return null;
   const entries = Object.entries(value);
-  const [tag, held] = entries[0] ?? [];
+  const [tag, content] = entries[0] ?? [];
   if (entries.length !== 1) return null;
-  if (tag === "$decimal" && typeof held === "string") return span("number", held);
-  if (tag === "$bytes" && typeof held === "string") {
-    const size = Math.floor((held.replace(/=+$/, "").length * 3) / 4);
-    return h("span", {}, span("note", `bytes (${size}) `), longText(held));
+  if (tag === "$decimal" && typeof content === "string") return span("number", content);
+  if (tag === "$bytes" && typeof content === "string") {
+    const size = Math.floor((content.replace(/=+$/, "").length * 3) / 4);
+    return h("span", {}, span("note", `bytes (${size}) `), longText(content));
   }
   return null;
 }
 
 /** @param {object} value */
-function glance(value) {
+function previewText(value) {
   const parts = [];
   let room = PREVIEW;
   for (const [name, each] of Object.entries(value)) {
-    const word =
-      each !== null && typeof each === "object"
-        ? Array.isArray(each)
-          ? "[…]"
-          : "{…}"
-        : String(each).slice(0, 24);
-    const part = Array.isArray(value) ? word : `${name}: ${word}`;
+    const isObject = each !== null && typeof each === "object";
+    const text = !isObject ? String(each).slice(0, 24) : Array.isArray(each) ? "[…]" : "{…}";
+    const part = Array.isArray(value) ? text : `${name}: ${text}`;
     if (part.length > room) {
       parts.push("…");
       break;

@@ -1,7 +1,7 @@
 /**
- * `<lw-window>`: a list of any length that draws only the rows in sight. Every row is equally high.
+ * `<lw-window>`: a list of any length that draws only the visible rows. All rows have the same height.
  *
- * It is a listbox: one row is active, arrows move it, and the list itself keeps the focus.
+ * It is a listbox: one row is active, arrow keys move it, and the list itself has the focus.
  */
 
 import { beforePaint, h } from "./dom.js";
@@ -15,7 +15,7 @@ const AT_END_PX = 24;
  * @typedef {object} Rows
  * @property {readonly any[]} items one for each row
  * @property {(item: any) => HTMLElement} draw
- * @property {(item: any) => string} key names what the row shows; a row whose key stays is kept
+ * @property {(item: any) => string} key identifies the content of a row; a row with the same key is reused
  */
 
 export class WindowList extends Part {
@@ -28,9 +28,9 @@ export class WindowList extends Part {
   #follows = false;
   #name = `window-${Math.random().toString(36).slice(2)}`;
   #draw = beforePaint(() => this.drawNow());
-  /** Called when the reader chooses a row. @type {(item: any) => void} */
+  /** Called when the user selects a row. @type {(item: any) => void} */
   onSelect = () => {};
-  /** Called when a row is opened with Enter or a second click. @type {(item: any) => void} */
+  /** Called when the user opens a row with Enter or a double click. @type {(item: any) => void} */
   onOpen = () => {};
   /** Called when the list starts or stops staying at its end. @type {(follows: boolean) => void} */
   onFollow = () => {};
@@ -39,9 +39,9 @@ export class WindowList extends Part {
     if (!this.contains(this.#span)) this.append(this.#span);
     this.setAttribute("role", "listbox");
     this.tabIndex = 0;
-    this.addEventListener("scroll", this.#scrolled, { passive: true });
-    this.addEventListener("keydown", this.#pressed);
-    this.addEventListener("click", this.#clicked);
+    this.addEventListener("scroll", this.#onScroll, { passive: true });
+    this.addEventListener("keydown", this.#onKey);
+    this.addEventListener("click", this.#onClick);
     this.onResize(() => {
       if (this.#follows) this.#toEnd();
       this.#draw();
@@ -53,11 +53,11 @@ export class WindowList extends Part {
     return this.#active;
   }
 
-  get rowsInSight() {
+  get visibleRows() {
     return Math.max(1, Math.floor(this.clientHeight / ROW_PX));
   }
 
-  get firstInSight() {
+  get firstVisible() {
     return Math.floor(this.scrollTop / ROW_PX);
   }
 
@@ -74,9 +74,9 @@ export class WindowList extends Part {
   }
 
   /**
-   * Show these rows. With `anchor`, rows were put in above: the list moves so that the reader's place stays.
+   * Show these rows. `anchor` is the number of rows inserted above: the list scrolls so that the visible rows stay.
    * @param {Rows} rows
-   * @param {{fresh?: boolean, anchor?: number}} [how] `fresh` draws rows anew even if their keys stay
+   * @param {{fresh?: boolean, anchor?: number}} [how] `fresh` draws all rows again
    */
   show(rows, { fresh = false, anchor = 0 } = {}) {
     this.#rows = rows;
@@ -89,11 +89,10 @@ export class WindowList extends Part {
   }
 
   /**
-   * Make a row the active one and bring it into sight.
-   * @param {number} index
-   * @param {{tell?: boolean, centre?: boolean}} [how]
+   * Make a row the active one and scroll to it.
+   * @param {number} index @param {{isSelection?: boolean, centre?: boolean}} [how]
    */
-  activate(index, { tell = false, centre = false } = {}) {
+  activate(index, { isSelection = false, centre = false } = {}) {
     if (!this.#rows.items.length) return;
     const within = Math.max(0, Math.min(this.#rows.items.length - 1, index));
     this.#active = within;
@@ -103,10 +102,9 @@ export class WindowList extends Part {
     else if (top + ROW_PX > this.scrollTop + this.clientHeight)
       this.scrollTo(0, top + ROW_PX - this.clientHeight);
     this.drawNow();
-    if (tell) this.onSelect(this.#rows.items[within]);
+    if (isSelection) this.onSelect(this.#rows.items[within]);
   }
 
-  /** No row is the active one. */
   deactivate() {
     this.#active = -1;
     this.removeAttribute("aria-activedescendant");
@@ -114,7 +112,7 @@ export class WindowList extends Part {
   }
 
   /**
-   * Make the row of this item the active one; none if there is no such item.
+   * Make the row of the matching item the active one; none without a match.
    * @param {(item: any) => boolean} matches
    */
   reveal(matches) {
@@ -126,17 +124,19 @@ export class WindowList extends Part {
   }
 
   /**
-   * Choose the next row or the one before; without an active one the first in sight.
+   * Select the next or the previous row; without an active one, the first visible row.
    * @param {number} step
    */
   move(step) {
-    this.activate(this.#active < 0 ? this.firstInSight : this.#active + step, { tell: true });
+    this.activate(this.#active < 0 ? this.firstVisible : this.#active + step, {
+      isSelection: true,
+    });
   }
 
   drawNow() {
     const { items, draw, key } = this.#rows;
-    const first = Math.max(0, this.firstInSight - SPARE_ROWS);
-    const last = Math.min(items.length, this.firstInSight + this.rowsInSight + 1 + SPARE_ROWS);
+    const first = Math.max(0, this.firstVisible - SPARE_ROWS);
+    const last = Math.min(items.length, this.firstVisible + this.visibleRows + 1 + SPARE_ROWS);
     const before = this.#drawn;
     /** @type {Map<string, HTMLElement>} */
     const now = new Map();
@@ -151,8 +151,8 @@ export class WindowList extends Part {
         row.setAttribute("role", "option");
         this.#span.append(row);
       }
-      const place = `translateY(${index * ROW_PX}px)`;
-      if (row.style.transform !== place) row.style.transform = place;
+      const transform = `translateY(${index * ROW_PX}px)`;
+      if (row.style.transform !== transform) row.style.transform = transform;
       row.id = `${this.#name}-${index}`;
       row.dataset["index"] = String(index);
       row.setAttribute("aria-setsize", String(items.length));
@@ -181,7 +181,7 @@ export class WindowList extends Part {
     this.scrollTo(0, this.#rows.items.length * ROW_PX);
   }
 
-  #scrolled = () => {
+  #onScroll = () => {
     const atEnd =
       this.scrollTop + this.clientHeight >= this.#rows.items.length * ROW_PX - AT_END_PX;
     if (this.#follows && !atEnd) {
@@ -192,9 +192,9 @@ export class WindowList extends Part {
   };
 
   /** @param {KeyboardEvent} event */
-  #pressed = (event) => {
+  #onKey = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = this.rowsInSight - 1;
+    const page = this.visibleRows - 1;
     const step = {
       ArrowDown: 1,
       j: 1,
@@ -209,8 +209,8 @@ export class WindowList extends Part {
       this.onOpen(this.#rows.items[this.#active]);
     } else if (step !== undefined) {
       const from =
-        this.#active < 0 ? (step > 0 ? this.firstInSight - 1 : this.firstInSight) : this.#active;
-      this.activate(from + step, { tell: true });
+        this.#active < 0 ? (step > 0 ? this.firstVisible - 1 : this.firstVisible) : this.#active;
+      this.activate(from + step, { isSelection: true });
     } else {
       return;
     }
@@ -219,12 +219,12 @@ export class WindowList extends Part {
   };
 
   /** @param {MouseEvent} event */
-  #clicked = (event) => {
+  #onClick = (event) => {
     const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
     if (!(row instanceof HTMLElement) || !this.#span.contains(row)) return;
     const index = Number(row.dataset["index"]);
     const again = index === this.#active && event.detail > 1;
-    this.activate(index, { tell: true });
+    this.activate(index, { isSelection: true });
     if (again) this.onOpen(this.#rows.items[index]);
   };
 }

@@ -71,9 +71,7 @@ export class Api {
 
   /**
    * Send a body (JSON, or bytes and text as they are) and return the body of the response.
-   * @param {string} method
-   * @param {string} path
-   * @param {unknown} [body]
+   * @param {string} method @param {string} path @param {unknown} [body]
    * @param {{query?: Query, signal?: AbortSignal, type?: string, keepalive?: boolean}} [options] `keepalive`: the
    *   request outlives the page.
    * @returns {Promise<any>}
@@ -98,15 +96,10 @@ export class Api {
 
   /**
    * The response itself. Throws unless its status is 2xx or one of `accepts`.
-   * @param {string} url
-   * @param {object} [options]
-   * @param {string} [options.method]
-   * @param {Record<string, string>} [options.headers]
-   * @param {BodyInit} [options.body]
-   * @param {AbortSignal} [options.signal]
-   * @param {number[]} [options.accepts]
-   * @param {boolean} [options.keepalive]
-   * @returns {Promise<Response>}
+   * @param {string} url @param {object} [options] @param {string} [options.method]
+   * @param {Record<string, string>} [options.headers] @param {BodyInit} [options.body]
+   * @param {AbortSignal} [options.signal] @param {number[]} [options.accepts]
+   * @param {boolean} [options.keepalive] @returns {Promise<Response>}
    */
   async request(
     url,

@@ -233,9 +233,7 @@ function attemptsOf(starts, endings, members) {
 
 /**
  * Open an attempt with this start, unless it belongs to the one that is open.
- * @param {Start} start
- * @param {Map<string | null, Draft>} byId
- * @param {Draft[]} drafts
+ * @param {Start} start @param {Map<string | null, Draft>} byId @param {Draft[]} drafts
  */
 function begin(start, byId, drafts) {
   const isSession = Boolean(start.isSession);
@@ -259,8 +257,7 @@ function begin(start, byId, drafts) {
 
 /**
  * Give an attempt the id and the endings of a draft that turned out to be the same attempt.
- * @param {Draft} current
- * @param {Draft} named
+ * @param {Draft} current @param {Draft} named
  */
 function merge(current, named) {
   if (current.id === null) current.id = named.id;
@@ -272,8 +269,7 @@ function merge(current, named) {
  * Whether a start that names no attempt opens one: only if an earlier attempt has ended.
  * Within one millisecond a start may sort after the end of its own attempt. With a late clock, the end of an attempt or
  * all the work inside a session sorts before the start.
- * @param {Draft} current
- * @param {Start} start
+ * @param {Draft} current @param {Start} start
  */
 function isOver(current, start) {
   const [now] = start.order;
@@ -287,11 +283,8 @@ function isOver(current, start) {
 
 /**
  * The attempt that an ending names, else that its producer started, else the open one.
- * @param {Ending} ending
- * @param {Start[]} starts
- * @param {Map<string | null, Draft>} byId
- * @param {Draft[]} drafts
- * @returns {Draft}
+ * @param {Ending} ending @param {Start[]} starts @param {Map<string | null, Draft>} byId
+ * @param {Draft[]} drafts @returns {Draft}
  */
 function draftFor(ending, starts, byId, drafts) {
   const named = ending.attempt === null ? undefined : byId.get(ending.attempt);
@@ -322,8 +315,7 @@ function attempt({ id, also, start, endings, members }, isSuperseded) {
 
 /**
  * The decisive ending. `died` counts only while it covers every process that has not left.
- * @param {Ending[]} endings
- * @param {Set<string>} members
+ * @param {Ending[]} endings @param {Set<string>} members
  */
 function endingAmong(endings, members) {
   const best = bestOf(endings.filter(({ status }) => status !== "died"));
@@ -372,8 +364,7 @@ function joinedAt(joins, order) {
 
 /**
  * The index of the attempt that was open at this moment: the last one that had started.
- * @param {{start: Order | null}[]} attempts
- * @param {Order} order
+ * @param {{start: Order | null}[]} attempts @param {Order} order
  */
 function openAt(attempts, order) {
   const found = attempts.findLastIndex(

@@ -161,8 +161,7 @@ function sortCalls(calls) {
 
 /**
  * The start or end that this event marks, and the subject to pair it by if it has no call id.
- * @param {WireEvent} event
- * @returns {{subject: string, mark: Mark} | null}
+ * @param {WireEvent} event @returns {{subject: string, mark: Mark} | null}
  */
 export function markOf(event) {
   const payload = payloadOf(event);

@@ -1,7 +1,7 @@
 /** The events that start and end a run. The same tables and rules as in Python. */
 
 import { compareOrders, orderOf } from "./order.js";
-import { errorTextOf, numberOf, payloadOf, isTruthy, textOf } from "./payloads.js";
+import { errorTextOf, isTruthy, numberOf, payloadOf, textOf } from "./payloads.js";
 
 /** @import { Order, WireEvent } from "./order.js" */
 
@@ -115,8 +115,7 @@ const KINDS = invert({
 /**
  * The ending that a terminal event states. An unreadable event states the ending stored with the run, because it may
  * have been that event's own.
- * @param {WireEvent} event
- * @returns {Ending | null}
+ * @param {WireEvent} event @returns {Ending | null}
  */
 export function endingOf(event) {
   const usual = ENDS.get(event.type);
@@ -173,8 +172,7 @@ const isSession = (type) => SESSION_PREFIXES.some((prefix) => type.startsWith(pr
 
 /**
  * The ending that the journal put into an unreadable event; null for anything else.
- * @param {any} stored
- * @returns {Ending | null}
+ * @param {any} stored @returns {Ending | null}
  */
 function storedEnding(stored) {
   if (typeof stored !== "object" || stored === null || Array.isArray(stored)) return null;
@@ -238,8 +236,7 @@ export function isActivity(event) {
 /**
  * Whether this ending takes precedence: the latest correction, else a producer's own report, then the better status,
  * then the earlier event.
- * @param {Ending} ending
- * @param {Ending | null} other
+ * @param {Ending} ending @param {Ending | null} other
  */
 export function endingBeats(ending, other) {
   if (other === null) return true;
@@ -252,8 +249,7 @@ export function endingBeats(ending, other) {
 
 /**
  * Kind, name and parent of the run, as far as this event states them.
- * @param {WireEvent} event
- * @returns {Origin}
+ * @param {WireEvent} event @returns {Origin}
  */
 export function originOf(event) {
   const kind = STARTS.get(event.type);
@@ -274,8 +270,7 @@ export function originOf(event) {
 
 /**
  * Whether this origin takes precedence: a start over a guess, then the earlier one.
- * @param {Origin} origin
- * @param {Origin | null} other
+ * @param {Origin} origin @param {Origin | null} other
  */
 export function originBeats(origin, other) {
   if (other === null) return true;

@@ -9,13 +9,9 @@
 /** An error response, or no response at all (`status` 0, code `unreachable`). */
 export class ApiError extends Error {
   /**
-   * @param {object} error
-   * @param {number} error.status
-   * @param {string} error.code
-   * @param {string} error.message
-   * @param {ErrorDetail[]} [error.details]
-   * @param {number | null} [error.retryAfterMs]
-   * @param {unknown} [error.cause]
+   * @param {object} error @param {number} error.status @param {string} error.code
+   * @param {string} error.message @param {ErrorDetail[]} [error.details]
+   * @param {number | null} [error.retryAfterMs] @param {unknown} [error.cause]
    */
   constructor({ status, code, message, details = [], retryAfterMs = null, cause }) {
     super(message, cause === undefined ? undefined : { cause });
@@ -34,8 +30,7 @@ export class ApiError extends Error {
 
 /**
  * The error of a response. A body in another shape comes from a proxy or a gateway.
- * @param {Response} response
- * @returns {Promise<ApiError>}
+ * @param {Response} response @returns {Promise<ApiError>}
  */
 export async function errorOf(response) {
   const { status } = response;
@@ -48,8 +43,7 @@ export async function errorOf(response) {
 }
 
 /**
- * @param {string} text
- * @returns {{code: string, message: string, details?: ErrorDetail[]} | null}
+ * @param {string} text @returns {{code: string, message: string, details?: ErrorDetail[]} | null}
  */
 function errorIn(text) {
   try {

@@ -88,8 +88,7 @@ export class Topic {
 
 /**
  * The identity of a message that must be delivered once. Other messages are states: receiving one twice is harmless.
- * @param {FeedMessage} message
- * @returns {string | null}
+ * @param {FeedMessage} message @returns {string | null}
  */
 function idOf({ event, data }) {
   if (event === "event") return data.event.event_id;

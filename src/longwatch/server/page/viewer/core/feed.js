@@ -94,8 +94,7 @@ export class FeedClient {
    * Follow a topic: the messages since `after`, then `caught_up`, then new messages.
    * @param {string} name `run:{id}`, `runs`, `turn:{p}/{s}/{t}`, `session:{p}/{s}`, `sessions:{p}`, `projects` or
    *   `files:{p}`
-   * @param {SubscribeOptions} options
-   * @returns {() => void} unsubscribes
+   * @param {SubscribeOptions} options @returns {() => void} unsubscribes
    */
   subscribe(name, options) {
     const subscriber = new Subscriber(options);
@@ -288,9 +287,7 @@ export class FeedClient {
 
   /**
    * A long poll that was held for a while and then broke off was cut by a proxy.
-   * @param {ApiError} error
-   * @param {number} startedAt
-   * @returns {Outcome}
+   * @param {ApiError} error @param {number} startedAt @returns {Outcome}
    */
   #pollOutcome(error, startedAt) {
     const heldMs = this.#environment.now() - startedAt;
@@ -301,9 +298,7 @@ export class FeedClient {
 
   /**
    * Wait before the next poll, unless there is more to read or the server already waited.
-   * @param {FeedMessage[]} messages
-   * @param {boolean} hasMoved
-   * @param {number} startedAt
+   * @param {FeedMessage[]} messages @param {boolean} hasMoved @param {number} startedAt
    * @param {AbortSignal} signal
    */
   async #rest(messages, hasMoved, startedAt, signal) {
@@ -321,8 +316,7 @@ export class FeedClient {
 
   /**
    * Try the stream beside the polls, without using its messages: the polls continue if the trial fails.
-   * @param {Topic[]} topics
-   * @param {AbortSignal} signal
+   * @param {Topic[]} topics @param {AbortSignal} signal
    */
   #climb(topics, signal) {
     this.#nextClimb = Infinity; // one at a time

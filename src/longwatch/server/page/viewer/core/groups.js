@@ -1,9 +1,7 @@
 /**
  * Add an item to the list of its key.
  * @template Key, Item
- * @param {Map<Key, Item[]>} groups
- * @param {Key} key
- * @param {Item} item
+ * @param {Map<Key, Item[]>} groups @param {Key} key @param {Item} item
  */
 export function addTo(groups, key, item) {
   const group = groups.get(key);

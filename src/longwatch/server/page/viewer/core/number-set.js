@@ -22,8 +22,7 @@ export class NumberSet {
 
   /**
    * The ranges missing between 1 and the highest number seen, or `upTo` if that is higher.
-   * @param {number | null} upTo
-   * @returns {Range[]}
+   * @param {number | null} upTo @returns {Range[]}
    */
   gaps(upTo) {
     /** @type {Range[]} */

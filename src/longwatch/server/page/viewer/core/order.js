@@ -43,8 +43,7 @@ export function compareEvents(one, other) {
 
 /**
  * Compare by code points, as Python and the journals do. `<` compares UTF-16 units and puts an emoji before U+FF5E.
- * @param {string} one
- * @param {string} other
+ * @param {string} one @param {string} other
  */
 export function compareText(one, other) {
   if (one === other) return 0;

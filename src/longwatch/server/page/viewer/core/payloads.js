@@ -19,8 +19,7 @@ export const CALL_WORDS = new Map([
 
 /**
  * The payload of an event. The wire format wraps a payload in `$map` if its only key looks like a tag.
- * @param {WireEvent} event
- * @returns {Payload}
+ * @param {WireEvent} event @returns {Payload}
  */
 export function payloadOf(event) {
   const payload = event.payload ?? {};
@@ -29,9 +28,7 @@ export function payloadOf(event) {
 
 /**
  * The first of these fields that holds a non-empty string.
- * @param {Payload} payload
- * @param {string[]} names
- * @returns {string | null}
+ * @param {Payload} payload @param {string[]} names @returns {string | null}
  */
 export function textOf(payload, ...names) {
   for (const name of names) {
@@ -43,9 +40,7 @@ export function textOf(payload, ...names) {
 
 /**
  * The first of these fields that holds a finite number.
- * @param {Payload} payload
- * @param {string[]} names
- * @returns {number | null}
+ * @param {Payload} payload @param {string[]} names @returns {number | null}
  */
 export function numberOf(payload, ...names) {
   for (const name of names) {
@@ -101,8 +96,7 @@ export function endStatus(payload) {
 
 /**
  * Whether a value is true in Python: empty lists, maps, sets and zero are false.
- * @param {any} value
- * @returns {boolean}
+ * @param {any} value @returns {boolean}
  */
 export function isTruthy(value) {
   if (typeof value !== "object" || value === null) return Boolean(value);

@@ -52,8 +52,7 @@ export class ResponseCache {
   /**
    * Store a response; parts that equal the previous one stay the same objects. Returns false if the entry has changed
    * since the request, so that the caller requests it again.
-   * @param {string} key
-   * @param {{etag: string | null, body: any, epoch: number}} response
+   * @param {string} key @param {{etag: string | null, body: any, epoch: number}} response
    */
   store(key, { etag, body, epoch }) {
     const entry = this.#entry(key);
@@ -67,8 +66,7 @@ export class ResponseCache {
 
   /**
    * Show a change before the server has confirmed it.
-   * @param {string} key
-   * @param {Change} change
+   * @param {string} key @param {Change} change
    * @returns {{confirm: (response?: any) => void, rollBack: () => void}}
    */
   change(key, change) {
@@ -100,8 +98,7 @@ export class ResponseCache {
 
   /**
    * Notify a watcher of every change of this entry.
-   * @param {string} key
-   * @param {(body: any) => void} watcher
+   * @param {string} key @param {(body: any) => void} watcher
    * @returns {() => void} removes the watcher
    */
   watch(key, watcher) {
@@ -154,9 +151,7 @@ function viewOf(entry) {
 /**
  * The new JSON value with every unchanged part replaced by the old object, so that `===` finds what changed.
  * @template T
- * @param {unknown} before
- * @param {T} after
- * @returns {T}
+ * @param {unknown} before @param {T} after @returns {T}
  */
 export function shareUnchanged(before, after) {
   if (Object.is(before, after)) return after;

@@ -7,16 +7,14 @@ export const runPath = (runId) => `/api/runs/${encode(runId)}`;
 
 /**
  * Without a plan the id is `plan/execution`, or an id that only one plan has.
- * @param {string} executionId
- * @param {string | null} [planId]
+ * @param {string} executionId @param {string | null} [planId]
  */
 export const executionPath = (executionId, planId = null) =>
   `/api/executions/${planId === null ? "" : `${encode(planId)}/`}${encode(executionId)}`;
 
 /**
  * The first slash separates the two ids, so slashes and percent signs of the plan are encoded.
- * @param {string} planId
- * @param {string} executionId
+ * @param {string} planId @param {string} executionId
  */
 export const executionTopic = (planId, executionId) =>
   `execution:${planId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${executionId}`;

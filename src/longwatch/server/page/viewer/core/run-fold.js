@@ -248,9 +248,7 @@ export class RunFold {
   }
 
   /**
-   * @param {Attempt} attempt
-   * @param {number} at
-   * @param {Ending | null} ending
+   * @param {Attempt} attempt @param {number} at @param {Ending | null} ending
    * @returns {AttemptView}
    */
   #attemptView(attempt, at, ending) {
@@ -347,8 +345,7 @@ export class RunFold {
 
 /**
  * The run of these events; null without events.
- * @param {Iterable<WireEvent>} events
- * @returns {RunFold | null}
+ * @param {Iterable<WireEvent>} events @returns {RunFold | null}
  */
 export function fold(events) {
   const all = [...events];
@@ -382,8 +379,7 @@ function lengths([notBefore, notAfter], start) {
 
 /**
  * @template T
- * @param {ReadonlyMap<string, T>} map
- * @returns {[string, T][]}
+ * @param {ReadonlyMap<string, T>} map @returns {[string, T][]}
  */
 function sortedEntries(map) {
   return [...map].sort(([one], [other]) => compareText(one, other));

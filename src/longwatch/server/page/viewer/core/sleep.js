@@ -4,9 +4,7 @@
 
 /**
  * Resolves after so many milliseconds, or as soon as the signal is aborted.
- * @param {Environment} environment
- * @param {number} ms
- * @param {AbortSignal} signal
+ * @param {Environment} environment @param {number} ms @param {AbortSignal} signal
  * @returns {Promise<void>}
  */
 export function sleep(environment, ms, signal) {
