@@ -24,21 +24,21 @@ FORMATTED := 'src/longwatch/server/page/viewer/**/*.{js,css,html}' 'web/*.{js,ts
 .PHONY: help demo test unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
 
 help:
-	@echo "make demo          play a workflow, a turn and a drill, recorded into a SQLite file, live on a page"
-	@echo "make test          all tests (ARGS='-k name' for some); says what it had to skip"
-	@echo "make unit          the tests that need nothing but Python; under a minute"
-	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following, and EXECUTIONS=$(EXECUTIONS); names what failed"
-	@echo "make coverage      how much of finder, poller and verdicts their tests reach; at least 85 %"
-	@echo "make load          all of tests/load, and its timings beside the required limits; a quarter of an hour"
+	@echo "make demo          play a workflow, a turn, a drill and a killed job, live on a page"
+	@echo "make test          run all tests (ARGS='-k name' for some) and list the skipped ones"
+	@echo "make unit          run the tests that need only Python; about a minute"
+	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following and EXECUTIONS=$(EXECUTIONS) executions; list the failures"
+	@echo "make coverage      measure the branch coverage of finder, poller and verdicts; at least 85 %"
+	@echo "make load          run all of tests/load and print timings beside the required limits; a quarter of an hour"
 	@echo "make snapshots     update tests/snapshots (schemas, help texts, routes, public names, files of the wheel) and the JS types"
-	@echo "make check         style, types, import contract, templates"
-	@echo "make format        bring the code into the house style"
-	@echo "make stack-demo    the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
-	@echo "make bench         measure longwatch beside its peers"
-	@echo "make engines       fetch the local engines that the tests run against"
-	@echo "make web           fetch the formatter and what the tests of the browser modules need"
-	@echo "make requirements  compile requirements/*.txt anew from pyproject.toml"
-	@echo "make clean         remove everything that make has made"
+	@echo "make check         check style, types, import contract and templates"
+	@echo "make format        format the code"
+	@echo "make stack-demo    run the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
+	@echo "make bench         run the benchmarks, compared with peers"
+	@echo "make engines       install the local engines for the tests"
+	@echo "make web           install the formatter and the tools for the tests of the browser modules"
+	@echo "make requirements  compile requirements/*.txt from pyproject.toml"
+	@echo "make clean         remove everything that make created"
 
 demo: .venv/.demo
 	@.venv/bin/longwatch demo $(ARGS)
