@@ -34,7 +34,8 @@ _SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|basic|token)(?P<gap>[ ]+)(?P<valu
 _STATED = re.compile(
     r"(?i)(?P<head>\b(?:password|token)[ ](?:is|was)(?:[ ]now)?:?[ ]+)"
     r"(?:(?P<quote>[\"'`])(?P<quoted>[^\s\"'`]+)(?P=quote)"
-    r"|(?P<bare>[^\s\"'`]+?)(?=[.,;!?)]*(?:\s*\Z|[\r\n]|(?<=[.,;!?)])\s|[ ](?:and|but|for|so)[ ])))"
+    r"|(?P<bare>[^\s\"'`]{1,200}?)"
+    r"(?=[.,;!?)]{0,10}(?:\s*\Z|[\r\n]|(?<=[.,;!?)])\s|[ ](?:and|but|for|so)[ ])))"
 )
 _STATED_CHARACTERS = 6
 _WITH_DIGIT = re.compile(r"(?=.*[A-Za-z])(?=.*\d)")
@@ -78,7 +79,8 @@ _REFERENCE = re.compile(
 _CREDENTIAL_CHARACTERS = 16  # in a sentence after `basic` or `token`
 _MIXED = re.compile(r"\d|[a-z][A-Z]|[A-Z]{2}|=\Z|[+~]")  # no English word
 _NUMBER = re.compile(r"[\d.:/,-]+")
-_SENTENCE = re.compile(r"(?:[A-Za-z][a-z'’]*[.,]? ?){2,}")
+# Possessive: letters that could belong to one word or to two take exponential time where no sentence follows.
+_SENTENCE = re.compile(r"(?=..)(?:[A-Za-z][a-z'’]*+[.,]?+ ?+)++")
 _PROSE_WORD = re.compile(r"[A-Za-z][a-z'’]*[.,:!?]?")
 
 
