@@ -15,8 +15,8 @@ from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.recording.recorder import Recorder
 from longwatch.recording.redaction import PLAIN, PREFIXED
 from longwatch.recording.secret_names import SecretNames
-from longwatch.testing.simulation import bugs as simulation_bugs
 from tests.docs.pages import ROOT, all_pages, page
+from tests.simulation import bugs as simulation_bugs
 from tests.simulation.executions import bugs as execution_bugs
 
 # Not published yet: `pip install longwatch` would install nothing, or a package of another author.
@@ -222,7 +222,7 @@ def test_flush_does_not_count_events_that_no_journal_takes() -> None:
 def test_numbers_and_versions_in_pages_are_those_of_the_code() -> None:
     description = {5: "five", 16: "sixteen", 17: "seventeen", 18: "eighteen"}
     simulation = page("explanation/simulation.md").text
-    assert f"So {description[len(simulation_bugs.FollowerBug)]} bugs can be planted" in simulation
+    assert f"So {description[len(simulation_bugs.BUGS)]} bugs can be planted" in simulation
     assert f"For executions there are {description[len(execution_bugs.ExecutionBug)]} more" in simulation
 
     react = json.loads((ROOT / "web/react/package.json").read_text(encoding="utf-8"))

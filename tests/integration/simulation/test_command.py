@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.patience import PATIENCE_SECONDS
 
+ROOT = Path(__file__).parents[3]  # for the planted bugs
 OWN = """
 from longwatch.testing import Simulation
 
@@ -37,6 +38,7 @@ number = 1
 def simulate(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "longwatch.testing.simulate", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
@@ -56,7 +58,7 @@ def test_the_summary_says_what_was_played() -> None:
 
 
 def test_a_failing_seed_is_named_and_replays_exactly() -> None:
-    found = simulate("--seeds", "40", "--jobs", "1", "--bug", "no-drain")
+    found = simulate("tests.simulation.bugs:no_drain", "--seeds", "40", "--jobs", "1")
     *_, told, how = found.stdout.splitlines()
     replay = how.removeprefix("replay it: python -m longwatch.testing.simulate ").split()
 

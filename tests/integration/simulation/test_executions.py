@@ -49,7 +49,7 @@ def test_every_promise_is_kept_with_each_fault_alone(fault: Fault) -> None:
 
 
 def test_what_goes_wrong_is_what_was_planned() -> None:
-    tally = play_seeds(ExecutionSubject(), range(150)).tally
+    counts = play_seeds(ExecutionSubject(), range(150)).counts
 
     assert {
         "answers lost",
@@ -77,10 +77,10 @@ def test_what_goes_wrong_is_what_was_planned() -> None:
         "unknown launch status",
         "update lost",
         "waves added meanwhile",
-    } <= set(tally.faults)
-    assert {"succeeded", "partial", "failed", "cancelled"} <= set(tally.endings)
-    assert any(word.startswith("open: ") for word in tally.endings)
-    assert "open: " not in tally.endings  # one that is open says why
+    } <= set(counts.faults)
+    assert {"succeeded", "partial", "failed", "cancelled"} <= set(counts.endings)
+    assert any(word.startswith("open: ") for word in counts.endings)
+    assert "open: " not in counts.endings  # one that is open says why
 
 
 def test_what_others_log_afterwards_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,11 +16,11 @@ from longwatch.following import Followed, Item
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import START, Cursor, Event
-from longwatch.testing import Desk, Outcome, Simulation
+from longwatch.testing import ProducerContext, Simulation, SimulationResult
 from longwatch.testing.simulate import SimulationSubject, play_seeds
-from longwatch.testing.simulation.bugs import FollowerBug
 from longwatch.testing.simulation.stores import STORES
 from longwatch.testing.simulation.virtual_loop import LoopClock
+from tests.simulation.bugs import BUGS
 
 ENOUGH_SEEDS = 60  # within which each planted bug is found; CI plays many more without one
 
@@ -33,16 +33,17 @@ def test_every_promise_is_kept(store: str) -> None:
     assert summary.seeds == 8
 
 
-@pytest.mark.parametrize("bug", FollowerBug)
-def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: FollowerBug) -> None:
-    found = play_seeds(SimulationSubject(bug=bug), range(40, 40 + ENOUGH_SEEDS)).failed
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: str) -> None:
+    subject = SimulationSubject(named=f"tests.simulation.bugs:{bug}")
+    found = play_seeds(subject, range(40, 40 + ENOUGH_SEEDS)).failed
 
     assert found is not None
     Simulation().play(found.seed).check()
 
 
 def test_what_goes_wrong_is_what_was_planned() -> None:
-    tally = play_seeds(SimulationSubject(), range(25)).tally
+    counts = play_seeds(SimulationSubject(), range(25)).counts
 
     assert {
         "crashes of followers",
@@ -55,8 +56,8 @@ def test_what_goes_wrong_is_what_was_planned() -> None:
         "reads throttled",
         "timeouts after success",
         "writes throttled",
-    } <= set(tally.faults)
-    assert {"ended", "died", "silent", "stopped"} <= set(tally.endings)
+    } <= set(counts.faults)
+    assert {"ended", "died", "silent", "stopped"} <= set(counts.endings)
 
 
 def test_a_seed_replays_byte_for_byte() -> None:
@@ -92,7 +93,7 @@ def test_a_trace_is_kept_only_on_request() -> None:
 
 
 def test_several_processes_find_the_same_seed_as_one() -> None:
-    subject = SimulationSubject(bug=FollowerBug.NO_DRAIN)
+    subject = SimulationSubject(named="tests.simulation.bugs:no_drain")
 
     alone, together = (play_seeds(subject, range(30), jobs=jobs) for jobs in (1, 2))
 
@@ -153,35 +154,35 @@ def test_a_consumer_of_ones_own_is_checked() -> None:
         failure.check()
 
 
-async def write(desk: Desk, *, patiently: bool) -> None:
+async def write(context: ProducerContext, *, patiently: bool) -> None:
     """A producer of one's own: one event after the other, each until it is stored."""
-    written: int = desk.disk.setdefault("written", 0)
-    while not desk.closing.is_set() and written < 20:
-        written = desk.disk["written"] = written + 1
+    written: int = context.disk.setdefault("written", 0)
+    while not context.closing.is_set() and written < 20:
+        written = context.disk["written"] = written + 1
         event = Event(
-            run_id=desk.run_id,
-            event_id=f"{desk.name}-{written}",
+            run_id=context.run_id,
+            event_id=f"{context.name}-{written}",
             type="note",
-            occurred_at=desk.clock.now_ms(),
-            producer=desk.name,
+            occurred_at=context.clock.now_ms(),
+            producer=context.name,
             number=written,
         )
         while True:
             try:
-                await desk.append([event])
+                await context.append([event])
             except JournalUnavailable:
                 if patiently:
                     continue
             break
-        desk.promise([event])
+        context.promise([event])
 
 
-async def write_patiently(desk: Desk) -> None:
-    await write(desk, patiently=True)
+async def write_patiently(context: ProducerContext) -> None:
+    await write(context, patiently=True)
 
 
-async def write_once(desk: Desk) -> None:
-    await write(desk, patiently=False)
+async def write_once(context: ProducerContext) -> None:
+    await write(context, patiently=False)
 
 
 def test_a_producer_of_ones_own_is_checked() -> None:
@@ -194,6 +195,6 @@ def test_a_producer_of_ones_own_is_checked() -> None:
     assert failure.problem.startswith("recorded, and not in the store")
 
 
-def first_failure(simulation: Simulation) -> Outcome | None:
+def first_failure(simulation: Simulation) -> SimulationResult | None:
     outcomes = (simulation.play(seed) for seed in range(15))
     return next((outcome for outcome in outcomes if outcome.problem is not None), None)

@@ -110,10 +110,10 @@ class Machine:
         if not isinstance(claim, Claim):
             return
         told = self.poller.poll_sources([claim])[claim.execution.key]
-        if self.world.climate is CALM or self.world.depth:
+        if self.world.fault_rates is CALM or self.world.depth:
             self.settle(self.poller, claim, told)
             return
-        is_late = self.world.chance(self.world.climate.late)
+        is_late = self.world.chance(self.world.fault_rates.late)
         delay = self.random.uniform(20.0, 150.0) if is_late else self.random.uniform(0.0, 1.0)
         poller = self.poller
         self.world.later(delay, lambda: self.guarded(lambda: self.settle(poller, claim, told)))
@@ -125,10 +125,10 @@ class Machine:
 
     def _pause(self, seconds: float) -> float:
         """Nothing races once it is calm, so that it is enough to look now and then."""
-        return CALM_TICK_SECONDS if self.world.climate is CALM else seconds
+        return CALM_TICK_SECONDS if self.world.fault_rates is CALM else seconds
 
     def _count(self, polled: PollReport) -> None:
-        self.world.tally.delivered += 1
+        self.world.counts.delivered += 1
         if polled.result is not Result.EARLY:
             self.world.trace.mark(self.name, f"{polled.execution.key} {polled.result}")
 
@@ -160,7 +160,7 @@ class LambdaMachine(Machine):
         Finder(self.store, self._dispatch, clock=self.clock).run(0.0)
 
     def _dispatch(self, execution: Execution) -> None:
-        chance = 1.0 if self.world.climate is CALM else self.random.random()
+        chance = 1.0 if self.world.fault_rates is CALM else self.random.random()
         if chance < 0.03:
             self.world.fault("polls never begun")
             return

@@ -1,4 +1,4 @@
-"""Plays one seed: a few executions, two machines that poll them, their orchestrator, and bad weather."""
+"""Plays one seed: a few executions, two machines that poll them, their orchestrator, and faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from random import Random
 
 from longwatch.executions.explain import conditions
 from longwatch.executions.model import Execution
-from longwatch.testing.simulation.simulation import Outcome
+from longwatch.testing.simulation.simulation import SimulationResult
 from tests.simulation.executions.bugs import ExecutionBug, planted
 from tests.simulation.executions.checks import problems
 from tests.simulation.executions.deciding import Operators
@@ -42,15 +42,15 @@ class ExecutionSimulation:
     bug: ExecutionBug | None = None
     faults: frozenset[Fault] = PLAYED_FAULTS
 
-    def play(self, seed: int, *, trace: bool = False) -> Outcome:
+    def play(self, seed: int, *, trace: bool = False) -> SimulationResult:
         """Play this seed. With `trace` every step is kept, to be read."""
         with quiet(), planted(self.bug) if self.bug else nullcontext():
             world, found = _play(seed, self.faults, keep=trace)
         runs = {record.run_id for record in _records(world)}
-        world.tally.events = sum(len(world.journal.read(each, limit=10_000).events) for each in runs)
-        world.tally.virtual_seconds = world.seconds
-        return Outcome(
-            seed, found[0] if found else None, world.trace.digest, world.tally, tuple(world.trace.lines)
+        world.counts.events = sum(len(world.journal.read(each, limit=10_000).events) for each in runs)
+        world.counts.virtual_seconds = world.seconds
+        return SimulationResult(
+            seed, found[0] if found else None, world.trace.digest, world.counts, tuple(world.trace.lines)
         )
 
 
@@ -71,7 +71,7 @@ def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[Execution
     plans = with_faults([draw_execution(f"e{number}", random) for number in range(EXECUTIONS)], faults, seed)
     if Random(f"{seed}/{Fault.CLOCKS}").random() < 0.5:
         faults -= {Fault.CLOCKS}  # so that what wrong clocks may do is not overlooked where they are right
-    world = ExecutionWorld(seed, plans, draw_climate(random), keep=keep, faults=faults)
+    world = ExecutionWorld(seed, plans, draw_fault_rates(random), keep=keep, faults=faults)
     machines = [_machine(world, name, random) for name in random.choice([("a",), ("a", "b"), ("a", "b")])]
     orchestrator, operators = Orchestrator(world), Operators(world)
     orchestrator.begin()
@@ -80,7 +80,7 @@ def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[Execution
     for machine in machines:
         machine.begin()
     world.run(max(plan.begins + plan.last for plan in plans) + 1.0)
-    world.climate = CALM
+    world.fault_rates = CALM
     _calm_down(world)
     # A recheck whose write was lost is in the journal alone until the next one, which may be hours away.
     _review(world, machines[0], [each for each in _records(world) if each.recheck_at is not None])
@@ -106,7 +106,7 @@ def _calm_down(world: ExecutionWorld) -> None:
             return
 
 
-def draw_climate(random: Random) -> ExecutionFaultRates:
+def draw_fault_rates(random: Random) -> ExecutionFaultRates:
     """From fair to foul."""
     worst = random.choice([0.0, 0.3, 1.0])
     return ExecutionFaultRates(
@@ -143,8 +143,8 @@ def _review(world: ExecutionWorld, machine: Machine, records: Sequence[Execution
 
 def _count(world: ExecutionWorld) -> None:
     for plan in world.plans.values():
-        world.tally.faults.update(plan.words)
+        world.counts.faults.update(plan.words)
     for record in _records(world):
         names = [each.name for each in conditions(record, world.clock.now_ms())]
         word = f"{record.status}" if record.closed else f"open: {', '.join(names)}"
-        world.tally.endings[word] += 1
+        world.counts.endings[word] += 1

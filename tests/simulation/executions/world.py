@@ -62,7 +62,7 @@ class ExecutionWorld:
         self,
         seed: int,
         plans: Sequence[ExecutionPlan],
-        climate: ExecutionFaultRates,
+        fault_rates: ExecutionFaultRates,
         *,
         keep: bool,
         faults: frozenset[Fault] = frozenset(),
@@ -70,12 +70,12 @@ class ExecutionWorld:
         self.clock = FakeClock()
         self.start = self.clock.now_ms()
         self.plans = {plan.key: plan for plan in plans}
-        self.climate = climate
+        self.fault_rates = fault_rates
         self.faults = faults
         self.random = Random(f"{seed}/world")
         self.store = MemoryExecutionStore()
         self.journal = MemoryJournal(clock=self.clock)
-        self.tally = SimulationCounts()
+        self.counts = SimulationCounts()
         self.trace = Trace(lambda: self.seconds, keep=keep)
         self.asked_at: dict[tuple[ExecutionKey, int], float] = {}  # by execution and stamp: true seconds
         self.visible: dict[ExecutionKey, set[tuple[str, str]]] = {}  # what answers that were written down had
@@ -105,31 +105,31 @@ class ExecutionWorld:
         return share > 0 and self.random.random() < share
 
     def fault(self, kind: str) -> None:
-        self.tally.faults[kind] += 1
+        self.counts.faults[kind] += 1
 
     @contextmanager
     def call(self, who: str, what: str, error: Callable[[str], LongwatchError]) -> Iterator[None]:
         """One call to the outside, and what may befall it."""
-        climate = self.climate
-        if climate is CALM:
+        fault_rates = self.fault_rates
+        if fault_rates is CALM:
             yield
             return
         self._maybe_between(who, what)
-        if self.chance(climate.dies):
+        if self.chance(fault_rates.dies):
             self.die(who, f"before {what}")
-        if self.chance(climate.fails):
+        if self.chance(fault_rates.fails):
             self.fault(f"{what} failed")
             raise error("not reached, by the simulation")
         yield
-        if self.chance(climate.dies):
+        if self.chance(fault_rates.dies):
             self.die(who, f"after {what}")
-        if self.chance(climate.lost):
+        if self.chance(fault_rates.lost):
             self.fault(f"{what} lost")
             raise error("done, and the answer was lost, by the simulation")
         self._maybe_between(who, what)
 
     def _maybe_between(self, who: str, what: str) -> None:
-        if self.depth < DEEPEST and self.chance(self.climate.between):
+        if self.depth < DEEPEST and self.chance(self.fault_rates.between):
             self.fault("somebody came in between")
             self.trace.mark(who, f"is interrupted at {what}")
             self.depth += 1
@@ -176,7 +176,7 @@ class FragileStore:
         with self._world.call(self._who, "query", Unreachable):
             found = list(self._world.store.open_executions())
         world = self._world
-        shown = world.shown_before if world.chance(world.climate.stale) else found
+        shown = world.shown_before if world.chance(world.fault_rates.stale) else found
         world.shown_before = found
         return iter(shown)
 
@@ -227,14 +227,14 @@ class SimulatedDrs:
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         world = self._world
-        if world.climate is not CALM and world.chance(world.climate.dies):
+        if world.fault_rates is not CALM and world.chance(world.fault_rates.dies):
             world.die(self._who, "while asking")
         problem: SourceProblem | None = None
-        if world.chance(world.climate.throttled):
+        if world.chance(world.fault_rates.throttled):
             wish = world.random.choice([None, 3.0, 40.0])
             problem = SourceProblem("throttled, by the simulation", wish, throttled=True)
             world.fault("throttled")
-        elif world.chance(world.climate.silent):
+        elif world.chance(world.fault_rates.silent):
             problem = SourceProblem("no answer, by the simulation")
             world.fault("answers lost")
         return {each.key: problem or self._answer(each) for each in executions}

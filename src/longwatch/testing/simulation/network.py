@@ -105,7 +105,7 @@ class SimulatedOutage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRates:
-    """How bad the weather of a simulation is. Shares are of all calls."""
+    """How bad the faults of a simulation is. Shares are of all calls."""
 
     throttled: float = 0.0
     lost: float = 0.0  # done, but the answer does not arrive
@@ -117,9 +117,9 @@ class FaultModel:
     """Decides for each call what becomes of it."""
 
     def __init__(
-        self, climate: FaultRates, random: Random, now: Callable[[], float], count: Callable[[str], None]
+        self, rates: FaultRates, random: Random, now: Callable[[], float], count: Callable[[str], None]
     ) -> None:
-        self._climate = climate
+        self._rates = rates
         self._random = random
         self._now = now
         self._count = count
@@ -127,7 +127,7 @@ class FaultModel:
 
     def calm_down(self) -> None:
         """Nothing goes wrong any more, though some things still take long."""
-        self._climate = FaultRates(slow=self._climate.slow)
+        self._rates = FaultRates(slow=self._rates.slow)
 
     def writes_land(self, lands: Callable[[], bool]) -> None:
         """Call this to let a write that is under way reach the store at this very moment."""
@@ -135,16 +135,16 @@ class FaultModel:
 
     def fate(self, side: str) -> str:
         """What becomes of a call, as a plan of a `FailingTable` says it. Raises in an outage."""
-        climate, now = self._climate, self._now()
-        if any(each.side == side and each.begins <= now < each.ends for each in climate.outages):
+        rates, now = self._rates, self._now()
+        if any(each.side == side and each.begins <= now < each.ends for each in rates.outages):
             self._count(f"{side} in an outage")
             raise Unreachable("the store cannot be reached, by the simulation")
         if side == READING and self._random.random() < LANDS_BETWEEN_SHARE and self._lands():
             self._count("writes between pages")
         chance = self._random.random()
-        if chance >= climate.throttled + climate.lost:
+        if chance >= rates.throttled + rates.lost:
             return ""
-        what = "before" if chance < climate.throttled else "after"
+        what = "before" if chance < rates.throttled else "after"
         self._count(_WORDS[side, what])
         return what
 
@@ -160,7 +160,7 @@ class FaultModel:
 
     def delay(self) -> float:
         """How long something takes to arrive."""
-        if self._random.random() < self._climate.slow:
+        if self._random.random() < self._rates.slow:
             self._count("slow requests")
             return self._random.uniform(QUICK_SECONDS, SLOW_SECONDS)
         return self._random.uniform(0.0, QUICK_SECONDS)

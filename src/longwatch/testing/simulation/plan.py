@@ -60,7 +60,7 @@ class SimulationPlan:
     page_items: int  # of the store
     page_events: int  # of the hubs
     buffer_events: int
-    climate: FaultRates
+    rates: FaultRates
     runs: tuple[RunPlan, ...]
     processes: int  # that follow
     process_crashes: tuple[float, ...]  # when one of them ends
@@ -77,11 +77,11 @@ def draw_plan(seed: int, random: Random, *, store: str | None = None) -> Simulat
     longest_run = max(run.seconds for run in runs)
     return SimulationPlan(
         store=store if store is not None else random.choice(STORES),
-        # With small pages a look far back takes many requests, which in bad weather never all succeed.
+        # With small pages a look far back takes many requests, which in bad faults never all succeed.
         page_items=random.choice([3, 7, LARGE_PAGE]) if longest_run < LONG_SECONDS else LARGE_PAGE,
         page_events=random.choice([2, 7, 100]),
         buffer_events=random.choice([4, 20, 1_000]),
-        climate=_climate(random, longest),
+        rates=_rates(random, longest),
         runs=runs,
         processes=random.choice([1, 1, 2]),
         process_crashes=tuple(random.uniform(0.5, longest + 5) for _ in range(random.choice([0, 0, 1, 2]))),
@@ -120,7 +120,7 @@ def _writer(random: Random, seconds: float) -> WriterPlan:
     )
 
 
-def _climate(random: Random, longest: float) -> FaultRates:
+def _rates(random: Random, longest: float) -> FaultRates:
     outages = tuple(
         SimulatedOutage(side, begins, begins + random.choice([0.5, 5.0, 45.0]))
         for side in (READING, WRITING)

@@ -14,7 +14,6 @@ from longwatch.following.threads import LoopThread
 from longwatch.model.event import Event
 from longwatch.polling.manager import CACHE_SECONDS, MAX_CONCURRENT, PollingManager
 from longwatch.polling.shared_poll import Registration
-from longwatch.testing.simulation.bugs import FollowerBug, Unrevoked
 from longwatch.testing.simulation.network import READING
 from longwatch.testing.simulation.plan import RunEnd
 from longwatch.testing.simulation.virtual_loop import VirtualLoop
@@ -125,16 +124,16 @@ class ManagerUser:
         self._flying[key] += 1
         try:
             assert self._flying.total() <= MAX_CONCURRENT, "more requests in flight than allowed"
-            there, back = self._world.weather.delays()
+            there, back = self._world.faults.delays()
             await asyncio.sleep(there)
-            self._world.weather.gate(READING, lambda: None)
+            self._world.faults.gate(READING, lambda: None)
             await asyncio.sleep(back)
             return SimulatedResult(key, number, began)
         finally:
             self._flying[key] -= 1
 
     def _hear(self, poller: PollSubscriber, answer: SimulatedResult) -> None:
-        self._world.tally.delivered += 1
+        self._world.counts.delivered += 1
         self._world.mark("manager", f"a subscriber of {poller.key} hears answer {answer.number}")
         assert poller in self._pollers, f"a subscriber of {poller.key} has left, and hears an answer"
         assert answer.key == poller.key, f"the answer for {answer.key} came to a subscriber of {poller.key}"
@@ -163,9 +162,9 @@ class ServiceUser:
         self._world = world
         self._works = works
         self._random = world.random("service")
-        kind = _Unrevocable if world.bug is FollowerBug.STALE_RESULT else _SameLoopService
+        kind = type("_Service", (*world.parts.service_overrides, _SameLoopService), {})
         self._service: _SameLoopService = kind(
-            world.store.journal(world.weather), clock=world.clock, make_hub=world.hub
+            world.store.journal(world.faults), clock=world.clock, make_hub=world.hub
         )
         self._listeners: list[ServiceListener] = []
         self._run_id: str | None = None  # of which events may come
@@ -249,7 +248,7 @@ class ServiceUser:
         self._world.mark("service", "stops")
 
     def _hear(self, listener: ServiceListener, event: Event) -> None:
-        self._world.tally.delivered += 1
+        self._world.counts.delivered += 1
         self._world.mark("service", f"{listener.name} hears {event.event_id}")
         assert listener in self._listeners, f"{listener.name} has left, and hears {event.event_id}"
         wanted = self._run_id
@@ -279,10 +278,6 @@ class _SameLoopService(PollingService):
         """Until nothing of it is under way any more."""
         if isinstance(self._thread, _SameLoop):
             await self._thread.finish()
-
-
-class _Unrevocable(Unrevoked, _SameLoopService):
-    """The same with a bug."""
 
 
 class _SameLoop(LoopThread):

@@ -22,7 +22,7 @@ from longwatch.testing.simulation.plan import MOST_LATE_MS, WriterPlan
 from longwatch.testing.simulation.virtual_loop import SkewedClock
 
 
-class Desk:
+class ProducerContext:
     """All that a producer needs. It is the same one after a crash; only what is on the disk is left of it."""
 
     def __init__(
@@ -57,11 +57,11 @@ class Desk:
             self.promised[event.event_id] = event
 
 
-ProducerProgram = Callable[[Desk], Awaitable[None]]
-"""Writes events until `desk.closing` is set, and returns when all that it promised is stored."""
+ProducerProgram = Callable[[ProducerContext], Awaitable[None]]
+"""Writes events until `context.closing` is set, and returns when all that it promised is stored."""
 
 
-SHIPPED_TOGETHER = 10  # events: the more, the less likely that all of them get through bad weather
+SHIPPED_TOGETHER = 10  # events: the more, the less likely that all of them get through bad faults
 AGAIN_SECONDS = 12.0  # a duplicate is sent up to so much later
 FOREIGN_PATIENCE_MS = 8_000  # whoever does not number events gives up before they would have to be announced
 
@@ -71,48 +71,48 @@ Count = Callable[[str], None]
 class SimulatedRecorder:
     """One producer from its start to its end or its crash."""
 
-    def __init__(self, desk: Desk, plan: WriterPlan, count: Count) -> None:
-        self.name = f"{desk.name}.{desk.starts}"
+    def __init__(self, context: ProducerContext, plan: WriterPlan, count: Count) -> None:
+        self.name = f"{context.name}.{context.starts}"
         self.number = 0
-        self._desk = desk
+        self._context = context
         self._plan = plan
         self._count = count
-        self._outbox: list[Event] = desk.disk.setdefault("outbox", [])
+        self._outbox: list[Event] = context.disk.setdefault("outbox", [])
         self._failures = 0
         self._retry_at = 0.0
         self._again: list[tuple[float, list[Event]]] = []
 
     async def work(self) -> None:
         """Write until it is time to finish, and ship what waits."""
-        desk, plan = self._desk, self._plan
-        while not desk.closing.is_set():
+        context, plan = self._context, self._plan
+        while not context.closing.is_set():
             await self._write()
             await self._send_again()
-            if self._outbox and desk.clock.monotonic() >= self._retry_at:
+            if self._outbox and context.clock.monotonic() >= self._retry_at:
                 await self._ship()
-            await self._pause(desk.random.expovariate(1 / plan.pause_seconds))
+            await self._pause(context.random.expovariate(1 / plan.pause_seconds))
 
     async def settle(self) -> None:
         """Ship until nothing waits any more."""
         while self._outbox:
-            await asyncio.sleep(max(0.0, self._retry_at - self._desk.clock.monotonic()))
+            await asyncio.sleep(max(0.0, self._retry_at - self._context.clock.monotonic()))
             await self._ship()
 
     def event(self, type_: str = "tool_call", *, at: int | None = None, **payload: object) -> Event:
         """The next event."""
         self.number += 1
         return Event(
-            run_id=self._desk.run_id,
+            run_id=self._context.run_id,
             event_id=f"{self.name}-{self.number}",
             type=type_,
-            occurred_at=self._desk.clock.now_ms() if at is None else at,
+            occurred_at=self._context.clock.now_ms() if at is None else at,
             payload=payload,
             producer=self.name,
             number=self.number,
         )
 
     async def _write(self) -> None:
-        random, plan, at = self._desk.random, self._plan, self._desk.clock.now_ms()
+        random, plan, at = self._context.random, self._plan, self._context.clock.now_ms()
         if random.random() < plan.late:
             self._count("late events")
             at -= random.randint(1, MOST_LATE_MS)
@@ -124,20 +124,20 @@ class SimulatedRecorder:
             self._count("events of one instant")
         if random.random() < plan.duplicated:
             self._count("duplicates")
-            self._again.append((self._desk.clock.monotonic() + random.uniform(0.0, AGAIN_SECONDS), events))
+            self._again.append((self._context.clock.monotonic() + random.uniform(0.0, AGAIN_SECONDS), events))
         await self._deliver(events)
 
     async def _deliver(self, events: list[Event]) -> None:
-        if self._desk.clock.monotonic() < self._retry_at or not await self._send(events):
+        if self._context.clock.monotonic() < self._retry_at or not await self._send(events):
             self._outbox += events
-        self._desk.promise(events)
+        self._context.promise(events)
 
     async def _send(self, events: Sequence[Event]) -> bool:
         """In some requests at once, which may overtake each other."""
-        parts = _parts(events, self._desk.random)
+        parts = _parts(events, self._context.random)
         if len(parts) > 1:
             self._count("requests side by side")
-        answers = await asyncio.gather(*map(self._desk.append, parts), return_exceptions=True)
+        answers = await asyncio.gather(*map(self._context.append, parts), return_exceptions=True)
         problems = [answer for answer in answers if answer is not None]
         if not problems:
             self._failures = 0
@@ -146,26 +146,26 @@ class SimulatedRecorder:
             if not isinstance(problem, JournalUnavailable):
                 raise problem
         self._failures += 1
-        self._retry_at = self._desk.clock.monotonic() + retry_seconds(self._failures)
+        self._retry_at = self._context.clock.monotonic() + retry_seconds(self._failures)
         return False
 
     async def _ship(self) -> None:
         """Some of what waits, then the word that it is there. Until that is stored, it goes on waiting."""
         waiting = self._outbox[:SHIPPED_TOGETHER]
         if waiting and await self._send(waiting):
-            now = self._desk.clock.now_ms()
-            shipped = self._desk.disk["shipped"] = self._desk.disk.get("shipped", 0) + 1
+            now = self._context.clock.now_ms()
+            shipped = self._context.disk["shipped"] = self._context.disk.get("shipped", 0) + 1
             told = [
-                replace(event, event_id=f"{self._desk.name}-late-{shipped}")
+                replace(event, event_id=f"{self._context.name}-late-{shipped}")
                 for event in announcements(waiting, now)
             ]
             if await self._send(told):
                 self._count("late batches")
-                self._desk.promise(told)
+                self._context.promise(told)
                 del self._outbox[: len(waiting)]
 
     async def _send_again(self) -> None:
-        now = self._desk.clock.monotonic()
+        now = self._context.clock.monotonic()
         due = [events for at, events in self._again if at <= now]
         self._again = [(at, events) for at, events in self._again if at > now]
         for events in due:
@@ -175,33 +175,33 @@ class SimulatedRecorder:
     async def _pause(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._desk.closing.wait()
+                await self._context.closing.wait()
         except TimeoutError:
             pass
 
 
-async def write_foreign(desk: Desk, pause_seconds: float) -> None:
+async def write_foreign(context: ProducerContext, pause_seconds: float) -> None:
     """Somebody who neither numbers events nor announces anything."""
     number = 0
-    while not desk.closing.is_set():
+    while not context.closing.is_set():
         number += 1
-        at = desk.clock.now_ms()
+        at = context.clock.now_ms()
         event = Event(
-            run_id=desk.run_id,
-            event_id=f"{desk.name}-{number}",
+            run_id=context.run_id,
+            event_id=f"{context.name}-{number}",
             type="tool_call",
             occurred_at=at,
             payload={"n": number},
         )
-        while desk.clock.now_ms() - at < FOREIGN_PATIENCE_MS:
+        while context.clock.now_ms() - at < FOREIGN_PATIENCE_MS:
             try:
-                await desk.append([event])
+                await context.append([event])
             except JournalUnavailable:
                 await asyncio.sleep(0.5)
             else:
-                desk.promise([event])
+                context.promise([event])
                 break
-        await asyncio.sleep(desk.random.uniform(0.5, 1.5) * pause_seconds)
+        await asyncio.sleep(context.random.uniform(0.5, 1.5) * pause_seconds)
 
 
 def _parts(events: Sequence[Event], random: Random) -> list[Sequence[Event]]:

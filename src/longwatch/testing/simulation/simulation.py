@@ -1,4 +1,4 @@
-"""A simulation: what is simulated, how a seed is played, and what came of it."""
+"""A simulation: what is simulated, how a seed is played, and its result."""
 
 from __future__ import annotations
 
@@ -11,37 +11,42 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from longwatch.testing.simulation.bugs import FollowerBug
 from longwatch.testing.simulation.plan import RunEnd, draw_plan
 from longwatch.testing.simulation.polling_users import ManagerUser, ServiceUser
 from longwatch.testing.simulation.producers import ProducerProgram
 from longwatch.testing.simulation.virtual_loop import Stuck, in_virtual_time
 from longwatch.testing.simulation.watchers import SimulatedProcess, SimulatedWatcher
-from longwatch.testing.simulation.world import MakeConsumer, MakeJournal, SimulationCounts, World
+from longwatch.testing.simulation.world import (
+    MakeConsumer,
+    MakeJournal,
+    SimulatedParts,
+    SimulationCounts,
+    World,
+)
 from longwatch.testing.simulation.writers import RunWork
 
-QUIET_SECONDS = 40.0  # after which nothing may be left of those who are gone, nor anything be asked for them
+QUIET_SECONDS = 40.0  # after which programs that have left hold nothing and poll nothing
 
 
 async def play(world: World, produce: ProducerProgram | None) -> list[str]:
-    """Everything at once, until all is over. Returns what is wrong, which is nothing or one thing."""
-    world.loop.set_exception_handler(lambda loop, context: world.broken(_complaint(context)))
+    """Run all programs until they end. Returns the first problem, or nothing."""
+    world.loop.set_exception_handler(lambda loop, context: world.broken(_error_in(context)))
     try:
         with _logging_to(world):
             await _everything(world, produce)
     except AssertionError as error:
         world.broken(error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the seed that shows it is wanted
+    except Exception as error:  # noqa: BLE001 - any error is a result of the seed
         world.broken(RuntimeError("".join(traceback.format_exception(error)).rstrip()))
     finally:
-        world.tally.virtual_seconds = world.loop.time()
+        world.counts.virtual_seconds = world.loop.time()
         world.store.close()
     return world.problems
 
 
 @contextmanager
 def _logging_to(world: World) -> Iterator[None]:
-    """What longwatch logs belongs into the trace: a seed that fails on purpose is no news for anybody."""
+    """Write the log of longwatch to the trace: its warnings are about faults of the simulation."""
     logger, handler = logging.getLogger("longwatch"), _Traced(world)
     before = logger.propagate
     logger.addHandler(handler)
@@ -70,7 +75,7 @@ async def _everything(world: World, produce: ProducerProgram | None) -> None:
     ]
     actors: list[Coroutine[Any, Any, None]] = [work.play() for work in works]
     for work in works:
-        # Of those who see that a process is gone, one writes the end: only one is asked to.
+        # Only one process watches for deaths, so that one of them writes the ending.
         able = processes[:1] if work.plan.end is RunEnd.DEAD else processes
         for index in range(work.plan.watchers):
             actors.append(SimulatedWatcher(world, work, able, f"{work.run_id}.w{index}").live())
@@ -85,7 +90,7 @@ async def _everything(world: World, produce: ProducerProgram | None) -> None:
 
 
 async def _all(world: World, actors: list[Coroutine[Any, Any, None]]) -> None:
-    """Until all have ended, or the first has found something wrong."""
+    """Wait until all have ended, or the first has failed."""
     tasks = [asyncio.create_task(actor) for actor in (*actors, world.until_broken())]
     *busy, sentinel = tasks
     try:
@@ -101,10 +106,10 @@ async def _all(world: World, actors: list[Coroutine[Any, Any, None]]) -> None:
 
 
 async def _calm(world: World, works: list[RunWork]) -> None:
-    """When all runs are over, nothing goes wrong any more: whoever still waits has no excuse."""
+    """Stop all faults when all runs are over: from then on every program has to finish."""
     for work in works:
         await work.is_over.wait()
-    world.weather.calm_down()
+    world.faults.calm_down()
     world.is_calm.set()
     world.mark("weather", "calms down")
 
@@ -116,14 +121,16 @@ async def _crash(world: World, processes: list[SimulatedProcess], at: float) -> 
 
 async def _check_rest(world: World, works: list[RunWork], processes: list[SimulatedProcess]) -> None:
     for work in works:
-        there = {event.event_id: event for event in world.store.events(work.run_id)}
-        world.tally.events += len(there)
-        lost = [event_id for event_id in (each.event_id for each in work.promised) if event_id not in there]
+        stored = {event.event_id: event for event in world.store.events(work.run_id)}
+        world.counts.events += len(stored)
+        lost = [event_id for event_id in (each.event_id for each in work.promised) if event_id not in stored]
         assert not lost, f"recorded, and not in the store: {', '.join(lost)}"
     await asyncio.sleep(QUIET_SECONDS)
     calls = world.store.calls
     await asyncio.sleep(QUIET_SECONDS)
-    assert world.store.calls == calls, f"the store was asked {world.store.calls - calls} times for nobody"
+    assert world.store.calls == calls, (
+        f"{world.store.calls - calls} requests to the store without a subscriber"
+    )
     for process in processes:
         left = process.hub.leftovers()
         assert not left, f"in {process.name}: {', '.join(left)}"
@@ -133,31 +140,31 @@ async def _check_rest(world: World, works: list[RunWork], processes: list[Simula
     assert not tasks, f"{tasks} tasks are left"
 
 
-def _complaint(context: dict[str, Any]) -> Exception:
+def _error_in(context: dict[str, Any]) -> Exception:
     error = context.get("exception")
     if isinstance(error, AssertionError):
         return error
-    told = "".join(traceback.format_exception(error)).rstrip() if isinstance(error, Exception) else ""
-    return RuntimeError(f"{context.get('message')}\n{told}".rstrip())
+    text = "".join(traceback.format_exception(error)).rstrip() if isinstance(error, Exception) else ""
+    return RuntimeError(f"{context.get('message')}\n{text}".rstrip())
 
 
-MOST_TOLD = 40  # lines of a trace in a message
+MAX_TRACE_LINES = 40  # in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one seed."""
+class SimulationResult:
+    """The result of one seed."""
 
     seed: int
     problem: str | None  # None: every promise was kept
-    digest: str  # of the trace: the same as long as the same happened
-    tally: SimulationCounts
-    trace: tuple[str, ...] = field(default=(), repr=False)  # empty unless it was asked for
+    digest: str  # of the trace: equal for equal traces
+    counts: SimulationCounts
+    trace: tuple[str, ...] = field(default=(), repr=False)  # empty unless requested
 
     def check(self) -> None:
         """Raise AssertionError if a promise was broken."""
         if self.problem is not None:
-            end = "\n".join(self.trace[-MOST_TOLD:])
+            end = "\n".join(self.trace[-MAX_TRACE_LINES:])
             raise AssertionError(f"seed {self.seed}: {self.problem}" + (f"\n{end}" if end else ""))
 
 
@@ -165,19 +172,19 @@ class Outcome:
 class Simulation:
     """Writers, followers, crashes and faults in virtual time; the seed alone decides what happens.
 
-    `journal` makes an empty journal for a seed, given the clock; None takes longwatch's own, one after the
-    other, or the `store` that is named. `consumer` makes somebody who follows, given the run. `producer`
-    writes events at a `Desk`. `bug` is for the simulator's own tests.
+    `journal` creates an empty journal for a seed, given the clock; without it the seed chooses one of
+    longwatch's own, or the `store` of that name. `consumer` creates a consumer, given the run. `producer`
+    writes events through a `ProducerContext`. `parts` is for tests of the simulator.
     """
 
     journal: MakeJournal | None = None
     consumer: MakeConsumer | None = None
     producer: ProducerProgram | None = None
     store: str | None = None
-    bug: FollowerBug | None = None
+    parts: SimulatedParts = field(default_factory=SimulatedParts)
 
-    def play(self, seed: int, *, trace: bool = False) -> Outcome:
-        """Play this seed. With `trace` every step is kept, to be read."""
+    def play(self, seed: int, *, trace: bool = False) -> SimulationResult:
+        """Play this seed. With `trace` the result contains every step."""
         if not __debug__:
             raise RuntimeError("python -O leaves out every check of the simulation; run it without -O")
         plan = draw_plan(seed, Random(f"{seed}/plan"), store=self.store)
@@ -187,7 +194,7 @@ class Simulation:
             world = World(
                 seed,
                 plan,
-                bug=self.bug,
+                parts=self.parts,
                 make_journal=self.journal,
                 make_consumer=self.consumer,
                 keep_trace=trace,
@@ -201,4 +208,4 @@ class Simulation:
             problems = [f"stuck: {stuck}"]
         (world,) = worlds
         problem = problems[0] if problems else None
-        return Outcome(seed, problem, world.trace.digest, world.tally, tuple(world.trace.lines))
+        return SimulationResult(seed, problem, world.trace.digest, world.counts, tuple(world.trace.lines))

@@ -36,8 +36,8 @@ class Store(Protocol):
     def calls(self) -> int:
         """How many reached it so far."""
 
-    def journal(self, weather: FaultModel | None) -> Journal:
-        """The store as one more process opens it; without weather, nothing goes wrong."""
+    def journal(self, faults: FaultModel | None) -> Journal:
+        """The store as one more process opens it; without faults, nothing goes wrong."""
 
     def events(self, run_id: str) -> list[Event]:
         """All events of the run that it holds, in their order."""
@@ -62,10 +62,10 @@ class TableStore:
     def calls(self) -> int:
         return len(self._table.calls)
 
-    def journal(self, weather: FaultModel | None) -> Journal:
+    def journal(self, faults: FaultModel | None) -> Journal:
         table: Table = self._table
-        if weather is not None:
-            table = FailingTable(table, partial(weather.fate, WRITING), partial(weather.fate, READING))
+        if faults is not None:
+            table = FailingTable(table, partial(faults.fate, WRITING), partial(faults.fate, READING))
         return _ThreadlessJournal(table, self._address, self._clock, self._make_reader)
 
     def events(self, run_id: str) -> list[Event]:
@@ -119,13 +119,13 @@ class JournalStore:
     def calls(self) -> int:
         return self._calls
 
-    def journal(self, weather: FaultModel | None) -> Journal:
-        return self._journal if weather is None else intercepted(self._journal, self._gate(weather))
+    def journal(self, faults: FaultModel | None) -> Journal:
+        return self._journal if faults is None else intercepted(self._journal, self._gate(faults))
 
-    def _gate(self, weather: FaultModel) -> Gate:
+    def _gate(self, faults: FaultModel) -> Gate:
         def gate(name: str, call: Callable[[], T]) -> T:
             self._calls += 1
-            return weather.gate(WRITING if name == "append" else READING, call)
+            return faults.gate(WRITING if name == "append" else READING, call)
 
         return gate
 

@@ -51,7 +51,7 @@ class SimulatedProcess:
             await asyncio.wait(watches)
 
     def _make_hub(self) -> SimulatedHub:
-        journal = self._world.store.journal(self._world.weather)
+        journal = self._world.store.journal(self._world.faults)
         return self._world.hub(journal, sees_processes=self._sees_processes)
 
 
@@ -113,7 +113,7 @@ class SimulatedWatcher:
             task.result()
             assert self._consumer.ended is not None, f"the watch of {self._work.run_id} ended without a word"
             return self._consumer.ended
-        self._world.tally.endings["left or crashed"] += 1
+        self._world.counts.endings["left or crashed"] += 1
         self._go_on()
         await asyncio.sleep(self._random.choice([0.0, self._random.uniform(0.0, 20.0)]))
         return None
@@ -143,7 +143,7 @@ class SimulatedWatcher:
         slow = self._random.choice([0.0, 0.0, 0.05, 0.3])
         async with aclosing(aiter(follower)) as items:
             async for item in items:
-                self._world.tally.delivered += 1
+                self._world.counts.delivered += 1
                 self._world.mark(self.name, _told(item))
                 self._consumer.take(item)
                 self._check_room(process.hub, follower)
@@ -169,7 +169,7 @@ class SimulatedWatcher:
     def _check(self, ended: Ended) -> None:
         run, message = self._work.plan, ended.message or ""
         was_away = JOURNAL_AWAY in message
-        self._world.tally.endings["ended, the journal was away" if was_away else ended.reason.value] += 1
+        self._world.counts.endings["ended, the journal was away" if was_away else ended.reason.value] += 1
         reasons = REASONS[run.end]
         assert ended.reason in reasons, f"the watch of {run.run_id} ended as {ended.reason}: {message}"
         self._consumer.check(self._world.store.events(run.run_id), all_of_them=not was_away)

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from longwatch.following.run_channel import RunChannel
 from longwatch.journal.base import Journal
+from longwatch.journal.dynamodb.reader import TableReader
 from longwatch.model.event import Event
-from longwatch.testing.simulation.bugs import FollowerBug, channel_with, reader_with
 from longwatch.testing.simulation.consumers import CheckedConsumer, Consumer, SavingConsumer
-from longwatch.testing.simulation.hubs import SimulatedHub
+from longwatch.testing.simulation.hubs import MakeChannel, SimulatedHub
 from longwatch.testing.simulation.network import FaultModel, Network
 from longwatch.testing.simulation.plan import SimulationPlan
-from longwatch.testing.simulation.stores import JournalStore, Store, open_store
+from longwatch.testing.simulation.stores import JournalStore, MakeReader, Store, open_store
 from longwatch.testing.simulation.virtual_loop import LoopClock, PretendedThreads, VirtualLoop
 
 
@@ -67,19 +68,28 @@ def named(events: Iterable[object]) -> str:
     return " ".join(str(getattr(event, "event_id", event)) for event in events)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedParts:
+    """The parts of longwatch that a planted bug replaces."""
+
+    make_reader: MakeReader = TableReader
+    make_channel: MakeChannel = RunChannel
+    service_overrides: tuple[type, ...] = ()  # bases in front of the polling service
+
+
 MakeConsumer = Callable[[str], Consumer]
 MakeJournal = Callable[[LoopClock], Journal]
 
 
 class World:
-    """One seed's store, weather and network, and what is noted of it."""
+    """One seed's store, faults and network, and what is noted of it."""
 
     def __init__(
         self,
         seed: int,
         plan: SimulationPlan,
         *,
-        bug: FollowerBug | None,
+        parts: SimulatedParts,
         make_journal: MakeJournal | None,
         make_consumer: MakeConsumer | None,
         keep_trace: bool,
@@ -88,27 +98,27 @@ class World:
         assert isinstance(loop, VirtualLoop)
         self.seed = seed
         self.plan = plan
-        self.bug = bug
+        self.parts = parts
         self.loop = loop
         self.clock = LoopClock()
-        self.tally = SimulationCounts()
+        self.counts = SimulationCounts()
         self.trace = Trace(loop.time, keep=keep_trace)
         self.problems: list[str] = []
         self._is_broken = asyncio.Event()
         self.is_calm = asyncio.Event()  # all runs are over, and nothing goes wrong any more
         self.gone: set[int] = set()  # ids of processes that have ended without a word
-        self.weather = FaultModel(plan.climate, self.random("weather"), loop.time, self.count)
-        self.network = Network(self.random("network"), self.weather.delay, self._landed)
-        self.weather.writes_land(self.network.land_one)
+        self.faults = FaultModel(plan.rates, self.random("weather"), loop.time, self.count)
+        self.network = Network(self.random("network"), self.faults.delay, self._landed)
+        self.faults.writes_land(self.network.land_one)
         self.store: Store
         if make_journal is None:
             self.store = open_store(
-                plan.store, self.clock, page_items=plan.page_items, make_reader=reader_with(bug)
+                plan.store, self.clock, page_items=plan.page_items, make_reader=parts.make_reader
             )
         else:
             self.store = JournalStore(make_journal(self.clock))
         self._make_consumer = make_consumer
-        self._threads = PretendedThreads(loop, self.weather.delays)
+        self._threads = PretendedThreads(loop, self.faults.delays)
 
     def random(self, who: str) -> Random:
         """Chances of somebody's own, so that what one does never changes what befalls another."""
@@ -116,7 +126,7 @@ class World:
 
     def count(self, fault: str) -> None:
         """Something went wrong, on purpose."""
-        self.tally.faults[fault] += 1
+        self.counts.faults[fault] += 1
 
     def broken(self, error: Exception) -> None:
         """Something is wrong that should not be. The first one counts: the others may come of it."""
@@ -140,7 +150,7 @@ class World:
         on_failure: Callable[[Exception], None] | None = None,
     ) -> SimulatedHub:
         """A hub of a process of its own."""
-        kind = type("_Hub", (SimulatedHub,), {"make_channel": channel_with(self.bug)})
+        kind = type("_Hub", (SimulatedHub,), {"make_channel": self.parts.make_channel})
         hub: SimulatedHub = kind(
             journal,
             clock=self.clock,

@@ -9,7 +9,12 @@ from functools import partial
 from longwatch.model.event import Event
 from longwatch.testing.simulation.hubs import HOST
 from longwatch.testing.simulation.plan import RunEnd, RunPlan, WriterPlan
-from longwatch.testing.simulation.producers import Desk, ProducerProgram, SimulatedRecorder, write_foreign
+from longwatch.testing.simulation.producers import (
+    ProducerContext,
+    ProducerProgram,
+    SimulatedRecorder,
+    write_foreign,
+)
 from longwatch.testing.simulation.virtual_loop import SkewedClock
 from longwatch.testing.simulation.world import World
 
@@ -30,29 +35,34 @@ class RunWork:
         self._world = world
         self._produce = produce
         self._random = world.random(f"{plan.run_id}/end")
-        self._recorders: dict[Desk, SimulatedRecorder] = {}  # of those at work, the latest for each desk
-        self._desks = [
-            self._desk(f"{plan.run_id}.p{index}", each.skew_ms) for index, each in enumerate(plan.writers)
+        self._recorders: dict[
+            ProducerContext, SimulatedRecorder
+        ] = {}  # of those at work, the latest for each context
+        self._contexts = [
+            self._make_context(f"{plan.run_id}.p{index}", each.skew_ms)
+            for index, each in enumerate(plan.writers)
         ]
-        self._foreign = self._desk(f"{plan.run_id}.f", 0)
+        self._foreign = self._make_context(f"{plan.run_id}.f", 0)
 
     @property
     def promised(self) -> list[Event]:
         """What the writers said is recorded."""
-        return [event for desk in (*self._desks, self._foreign) for event in desk.promised.values()]
+        return [event for context in (*self._contexts, self._foreign) for event in context.promised.values()]
 
     async def play(self) -> None:
         """All of it."""
         plan = self.plan
         await self._insist(self._foreign, [self._start()])
-        jobs = [self._employ(desk, each) for desk, each in zip(self._desks, plan.writers, strict=True)]
+        jobs = [
+            self._employ(context, each) for context, each in zip(self._contexts, plan.writers, strict=True)
+        ]
         if plan.foreign_seconds is not None:
             jobs.append(write_foreign(self._foreign, plan.foreign_seconds))
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
             await asyncio.sleep(plan.seconds)
-            for desk in (*self._desks, self._foreign):
-                desk.closing.set()
+            for context in (*self._contexts, self._foreign):
+                context.closing.set()
             done, late = await asyncio.wait(
                 tasks, timeout=SETTLE_SECONDS, return_when=asyncio.FIRST_EXCEPTION
             )
@@ -69,31 +79,31 @@ class RunWork:
         self.over_at = self._world.loop.time()
         self.is_over.set()
 
-    def _desk(self, name: str, skew_ms: int) -> Desk:
+    def _make_context(self, name: str, skew_ms: int) -> ProducerContext:
         world = self._world
-        return Desk(
+        return ProducerContext(
             self.run_id,
             name,
             clock=SkewedClock(skew_ms),
-            journal=world.store.journal(world.weather),
+            journal=world.store.journal(world.faults),
             network=world.network,
             random=world.random(name),
         )
 
-    async def _employ(self, desk: Desk, plan: WriterPlan) -> None:
+    async def _employ(self, context: ProducerContext, plan: WriterPlan) -> None:
         """One writer, through its crashes, until all it has is stored."""
         for after, away in plan.crashes:
-            if await self._crashes(desk, plan, after):
+            if await self._crashes(context, plan, after):
                 self._world.count("crashes of producers")
-                desk.starts += 1
+                context.starts += 1
                 await asyncio.sleep(away)
             else:
                 return
-        await self._at_work(desk, plan)
+        await self._at_work(context, plan)
 
-    async def _crashes(self, desk: Desk, plan: WriterPlan, after: float) -> bool:
+    async def _crashes(self, context: ProducerContext, plan: WriterPlan, after: float) -> bool:
         """False: it had finished before."""
-        task = asyncio.create_task(self._at_work(desk, plan))
+        task = asyncio.create_task(self._at_work(context, plan))
         try:
             await asyncio.wait([task], timeout=after)
         finally:
@@ -102,25 +112,25 @@ class RunWork:
             await asyncio.wait([task])
         if finished:
             task.result()
-        self._world.mark(desk.name, "finished" if finished else "crashed")
+        self._world.mark(context.name, "finished" if finished else "crashed")
         return not finished
 
-    async def _at_work(self, desk: Desk, plan: WriterPlan) -> None:
-        self._world.mark(desk.name, f"begins, {desk.starts} starts before")
+    async def _at_work(self, context: ProducerContext, plan: WriterPlan) -> None:
+        self._world.mark(context.name, f"begins, {context.starts} starts before")
         if self._produce is not None:
-            await self._produce(desk)
+            await self._produce(context)
             return
-        recorder = self._recorders[desk] = SimulatedRecorder(desk, plan, self._world.count)
+        recorder = self._recorders[context] = SimulatedRecorder(context, plan, self._world.count)
         await recorder.work()
         await recorder.settle()
 
     async def _end(self) -> None:
         """The terminal event, and perhaps some that come after it."""
         end, recorders = self.plan.end, list(self._recorders.items())
-        for desk, recorder in recorders:
+        for context, recorder in recorders:
             if self._random.random() < 0.5:
-                await self._close(desk, recorder)
-                del self._recorders[desk]
+                await self._close(context, recorder)
+                del self._recorders[context]
         if end is RunEnd.DEAD:
             self._world.gone.add(self._pid)
             self._world.mark(self.run_id, "its process is gone")
@@ -130,27 +140,27 @@ class RunWork:
                 await self._straggle()
 
     async def _straggle(self) -> None:
-        for desk, recorder in self._recorders.items():
+        for context, recorder in self._recorders.items():
             if not recorder.number:
                 continue  # nobody has heard of it, so nobody waits for it
             for _ in range(self._random.randint(0, 2)):
                 await asyncio.sleep(self._random.uniform(0.0, STRAGGLE_SECONDS))
                 self._world.count("stragglers")
-                await self._insist(desk, [recorder.event()])
+                await self._insist(context, [recorder.event()])
             if self._random.random() < 0.7:
                 await asyncio.sleep(self._random.uniform(0.0, STRAGGLE_SECONDS))
-                await self._close(desk, recorder)
+                await self._close(context, recorder)
 
-    async def _close(self, desk: Desk, recorder: SimulatedRecorder) -> None:
+    async def _close(self, context: ProducerContext, recorder: SimulatedRecorder) -> None:
         if recorder.number:
-            await self._insist(desk, [recorder.event("producer_closed", count=recorder.number + 1)])
+            await self._insist(context, [recorder.event("producer_closed", count=recorder.number + 1)])
 
-    async def _insist(self, desk: Desk, events: Sequence[Event]) -> None:
-        """Store these soon, whatever the weather."""
+    async def _insist(self, context: ProducerContext, events: Sequence[Event]) -> None:
+        """Store these soon, whatever the faults."""
         await asyncio.sleep(self._random.uniform(0.0, 0.02))
         self._world.store.journal(None).append(events)
-        self._world.mark(desk.name, f"stored {events[0].event_id}")
-        desk.promise(events)
+        self._world.mark(context.name, f"stored {events[0].event_id}")
+        context.promise(events)
 
     @property
     def _pid(self) -> int:
