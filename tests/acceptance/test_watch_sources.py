@@ -168,7 +168,7 @@ def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpo
     assert codes == [2, 2, 2, 2]
     assert all(done.stderr.count("\n") == 1 for done in told.values())
     assert "There are aws:drs:ID, aws:step-functions:ID" in told["aws:nothing:1"].stderr
-    assert "answered 401. Pass the credentials with --header" in told[f"{endpoint.url}/x"].stderr
+    assert "returned 401. Pass the credentials with --header" in told[f"{endpoint.url}/x"].stderr
 
 
 def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longwatch: Longwatch) -> None:
@@ -176,7 +176,7 @@ def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longw
 
     assert done.returncode == 3
     first, last = done.stderr.splitlines()
-    assert first.startswith("longwatch: waiting for http://127.0.0.1:9/x: 127.0.0.1:9 can not be reached")
+    assert first.startswith("longwatch: waiting for http://127.0.0.1:9/x: 127.0.0.1:9 is unreachable")
     assert last.startswith("longwatch: timeout, and the status of run http://127.0.0.1:9/x is not known")
 
 

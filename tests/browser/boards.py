@@ -152,7 +152,7 @@ class Board:
         found = self.watched(execution_id, "one", "two", ago_ms=4 * MINUTE, total_stages=None)
         found.hear(said(0, GOING, PENDING), at=found.now.started_at + 20 * SECOND)
         found.change(
-            failures=4, last_error="DRS in eu-west-1 answered ThrottlingException", last_polled_at=now_ms()
+            failures=4, last_error="DRS in eu-west-1 returned ThrottlingException", last_polled_at=now_ms()
         )
         return found
 

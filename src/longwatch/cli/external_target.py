@@ -80,7 +80,7 @@ def watch_target(
     known = sources(
         settings, clock=clock, headers=parse_headers(asked.headers), every_seconds=asked.every_seconds
     )
-    meant = known.meant(target)
+    meant = known.resolve(target)
     if meant is None:
         return None
     entry, what = meant

@@ -43,7 +43,7 @@ class Outages:
 
 def _place(execution: Execution) -> str:
     """Where an execution is polled: the host of an address, or an account and a region."""
-    job = next((job for wave in execution.stages for job in wave.jobs), None)
+    job = next(execution.jobs(), None)
     if job is None:
         return ""
     return urlsplit(job.job_id).netloc if "://" in job.job_id else f"{job.account or ''} {job.region or ''}"

@@ -89,7 +89,7 @@ def _conditions(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[
 
 
 def _missing(execution: Execution) -> Iterator[ExecutionCondition]:
-    lost = [job for stage in execution.stages for job in stage.jobs if job.state is JobState.MISSING]
+    lost = [job for job in execution.jobs() if job.state is JobState.MISSING]
     never = [job.job_id for job in lost if is_unknown_to_source(job)]
     gone = [job.job_id for job in lost if not is_unknown_to_source(job)]
     texts = []

@@ -241,6 +241,5 @@ def apply_recheck(execution: Execution, response: SourceResponse) -> Execution:
         current = later
     else:
         current = replace(given, assumed=later.assumed if given.assumed else ())
-    jobs = [job for stage in after.stages for job in stage.jobs]
-    is_over = not current.assumed or all(job.state is JobState.MISSING for job in jobs)
+    is_over = not current.assumed or all(job.state is JobState.MISSING for job in after.jobs())
     return replace(after, verdict=current, recheck_at=None if is_over else execution.recheck_at)

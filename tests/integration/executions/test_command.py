@@ -235,7 +235,7 @@ def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock:
 
     explained = shell.executions("explain", "x-1").stdout
 
-    assert "no answer: DRS in the default region answered ThrottlingException" in printed
+    assert "no answer: DRS in the default region returned ThrottlingException" in printed
     assert "unreachable" in explained
     assert "last error" in explained
 
@@ -317,13 +317,16 @@ def test_mistakes_are_named(shell: Shell) -> None:
         (("--wave", "db="), r"Wave 'db' has no job and no server.*db=JOB,JOB"),
         (("--wave", f"db={JOB}", "--total-waves", "2", "--more-waves"), "exclude each other"),
         (("--wave", f"db={JOB}", "--id", ""), "Invalid execution id ''. Use at least one character"),
-        (("--source", "process", "--wave", "one=4711"), "'4711' is not a process; `longwatch watch pid:123`"),
-        (("--source", "glue", "--wave", "one=nightly"), "'nightly' has not enough parts: write FIRST/SECOND"),
-        (("--source", "github", "--wave", "one=7"), "'7' is not an id of github: .*OWNER/REPOSITORY/RUN"),
-        (("--source", "gitlab", "--wave", "one=group/project"), "'group/project' is not an id of gitlab"),
-        (("--source", "jenkins", "--wave", "one=7"), "'7' has not enough parts"),
-        (("--source", "codebuild", "--wave", "one=shop"), "'shop' is not an id of codebuild: .*PROJECT:UUID"),
-        (("--source", "step-functions", "--wave", "one=run-1"), "'run-1' is not an id of step-functions"),
+        (
+            ("--source", "process", "--wave", "one=4711"),
+            "Invalid process '4711'. Add one with `longwatch watch pid:123`",
+        ),
+        (("--source", "glue", "--wave", "one=nightly"), "Invalid id 'nightly'. Use FIRST/SECOND"),
+        (("--source", "github", "--wave", "one=7"), "Invalid id '7' for github: .*OWNER/REPOSITORY/RUN"),
+        (("--source", "gitlab", "--wave", "one=group/project"), "Invalid id 'group/project' for gitlab"),
+        (("--source", "jenkins", "--wave", "one=7"), "Invalid id '7'"),
+        (("--source", "codebuild", "--wave", "one=shop"), "Invalid id 'shop' for codebuild: .*PROJECT:UUID"),
+        (("--source", "step-functions", "--wave", "one=run-1"), "Invalid id 'run-1' for step-functions"),
     ],
 )
 def test_what_could_not_be_watched_to_its_end_is_rejected(
@@ -344,9 +347,9 @@ def test_an_execution_whose_wave_count_is_not_known_says_what_it_waits_for(shell
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("https://ci.example/jobs/7?api_key=s3cret", "may hold no secret"),
-        ("https://me:s3cret@ci.example/jobs/7", "may hold no password"),
-        ("ci.example/jobs/7", "no address of an HTTP server"),
+        ("https://ci.example/jobs/7?api_key=s3cret", "looks like a secret"),
+        ("https://me:s3cret@ci.example/jobs/7", "contains a password"),
+        ("ci.example/jobs/7", "Use http:// or https://"),
     ],
 )
 def test_an_address_that_may_not_be_stored_is_refused_before_it_is(

@@ -11,7 +11,7 @@ from longwatch.executions.model import Execution, ItemState, Job, JobState, Stag
 from longwatch.executions.poller import Poller
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.drs import JOBS_AT_ONCE, MOST_EMPTY_PAGES, MOST_LOG_PAGES, DrsSource
+from longwatch.executions.sources.drs import JOBS_AT_ONCE, MAX_EMPTY_PAGES, MAX_LOG_PAGES, DrsSource
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.drs import DrsSimulator, LogScript, drill, recovery
@@ -112,7 +112,7 @@ def test_being_throttled_is_a_problem_with_the_wish_of_the_service(
     problem = problem_of(source, watching("drsjob-00000000000000001"))
 
     assert (problem.throttled, problem.retry_after_seconds) == (True, 7.0)
-    assert problem.message.startswith("DRS in eu-west-1 answered ThrottlingException")
+    assert problem.message.startswith("DRS in eu-west-1 returned ThrottlingException")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_an_error_is_a_problem_and_nothing_is_raised(
 def test_an_answer_that_is_lost_is_a_problem(source: DrsSource, drs: DrsSimulator) -> None:
     drs.lose_answers()
 
-    assert "can not be reached" in problem_of(source, watching("drsjob-00000000000000001")).message
+    assert "is unreachable" in problem_of(source, watching("drsjob-00000000000000001")).message
 
 
 def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSource, drs: DrsSimulator) -> None:
@@ -230,7 +230,7 @@ def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
     clock: FakeClock, connect: Any, drs: DrsSimulator
 ) -> None:
     drs._page = 1
-    noise = [LogScript(after=1, event="SNAPSHOT_START", server_id="s-1") for _ in range(MOST_LOG_PAGES)]
+    noise = [LogScript(after=1, event="SNAPSHOT_START", server_id="s-1") for _ in range(MAX_LOG_PAGES)]
     script = drill("s-1", pending=1, active=1).without("s-1")
     job_id = drs.play(replace(script, log=noise))
     clock.advance(60)
@@ -238,9 +238,9 @@ def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
 
     told = answer_of(source, watching(job_id))
 
-    assert drs.calls["DescribeJobLogItems"] == MOST_LOG_PAGES
+    assert drs.calls["DescribeJobLogItems"] == MAX_LOG_PAGES
     (warning,) = told.warnings
-    assert warning == f"the log of {job_id} has more than {MOST_LOG_PAGES} pages; the rest was not read"
+    assert warning == f"the log of {job_id} has more than {MAX_LOG_PAGES} pages; the rest was not read"
     source.close()
 
 
@@ -257,7 +257,7 @@ def test_no_right_to_the_log_is_a_warning_in_the_evidence_and_no_problem(
         ItemState.DONE,
         ItemState.FAILED,
     ]
-    warning = f"the log of {job_id} was not read: drs:DescribeJobLogItems answered AccessDeniedException"
+    warning = f"the log of {job_id} was not read: drs:DescribeJobLogItems returned AccessDeniedException"
     assert told.evidence.fields["warnings"] == [warning]
 
 
@@ -331,7 +331,7 @@ def test_a_page_for_each_job_is_no_reason_to_give_up(
     clock: FakeClock, connect: Any, drs: DrsSimulator
 ) -> None:
     drs._page = 1
-    ids = [drs.play(drill("s-1")) for _ in range(MOST_EMPTY_PAGES + 20)]
+    ids = [drs.play(drill("s-1")) for _ in range(MAX_EMPTY_PAGES + 20)]
     source = DrsSource(connect, clock=clock)
 
     told = answer_of(source, watching(*ids))

@@ -169,7 +169,7 @@ def test_a_wave_is_added_with_ids_of_its_source_alone(shell: Shell) -> None:
         "add", "--plan", "p-1", "--id", "x-2", "--source", "http", "--wave", "one=https://ci.example/7"
     )
 
-    with pytest.raises(InvalidInput, match="may hold no secret"):
+    with pytest.raises(InvalidInput, match="looks like a secret"):
         shell.executions("add-wave", "x-2", "two=https://ci.example/8?api_key=s3cret", *WHY)
 
     assert "1 of 1" in shell.executions("explain", "x-2").stdout

@@ -1,1 +1,1 @@
-"""The outside systems that executions run in."""
+"""Sources: the external systems that executions run in."""

@@ -1,4 +1,4 @@
-"""Asks an AWS service by its declaration. Only the operation that is declared is ever called."""
+"""Calls AWS services by their declarations and classifies their errors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from longwatch.executions.sources.expressions import fill_template, parse_path, 
 from longwatch.executions.sources.mapping import RawJob
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 
-MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an answer
-_SHOWN_BYTES = 60  # of a response that can not be read
+MAX_PAGES = 50  # of one call
+_SHOWN_BYTES = 60  # of a response that cannot be parsed
 ATTEMPTS = 2  # boto3's own, for requests without a response; the poller backs off outside
-OPTIONS = ClientOptions(connect_seconds=2, read_seconds=10, attempts=ATTEMPTS)  # over long before a lease is
+OPTIONS = ClientOptions(
+    connect_seconds=2, read_seconds=10, attempts=ATTEMPTS
+)  # done long before a lease expires
 
 THROTTLING = frozenset(
     {
@@ -67,11 +69,11 @@ NO_SUCH_ID = frozenset({"ValidationException", "ValidationError", "InvalidParame
 LONGEST_MESSAGE = 500  # characters
 
 ConnectClient = Callable[[str, str | None, str | None], Any]
-"""A boto3 client for this service in this region, with the rights in this account."""
+"""Makes a boto3 client for a service, a region and an account."""
 
 
 class AwsCaller:
-    """An `Asker` by boto3, with one client for each place."""
+    """A `Caller` with boto3, which keeps one client for each target."""
 
     def __init__(self, declaration: Declaration, connect: ConnectClient | None = None) -> None:
         assert isinstance(declaration.call, AwsCall)
@@ -110,51 +112,48 @@ class AwsCaller:
             from botocore.exceptions import BotoCoreError, ClientError
             from botocore.parsers import ResponseParserError
         except ImportError:
-            missing = MissingExtra(f"Asking {self._call.service}", "aws")
+            missing = MissingExtra(f"Polling {self._call.service}", "aws")
             return dict.fromkeys(ids, SourceProblem(str(missing), lasting=True))
         where = target[0] or "the default region"
         try:
-            return self._called(target, ids)
+            return self._call_once(target, ids)
         except ClientError as error:
             if is_unknown(error.response, self._call):
                 return dict.fromkeys(ids)
             if is_invalid_id(error.response, self._call) and len(ids) > 1:
-                half = len(ids) // 2  # one id that is refused must not stop the others
+                half = len(ids) // 2  # one invalid id must not stop the others
                 return {**self._call_batch(target, ids[:half]), **self._call_batch(target, ids[half:])}
             problem = service_problem(error.response, self._call, where)
         except (BotoCoreError, ResponseParserError, MissingExtra, ValueError) as error:
-            # Of what it is set up with, the SDK refuses some with a plain ValueError.
+            # The SDK raises a plain ValueError for some invalid settings.
             problem = sdk_problem(error, self._call, where)
         except _InvalidCall as error:
             problem = SourceProblem(str(error), lasting=True)
         return dict.fromkeys(ids, problem)
 
-    def _called(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
+    def _call_once(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
         client, call = self._client(target), self._call
         if not call.key:
             page = next(_pages(client, call, ids))
-            thing = _results(call, page)
-            return {ids[0]: None if thing is None else self._thing(client, ids[0], thing, page)}
+            result = _results(call, page)
+            return {ids[0]: None if result is None else self._raw_job(client, ids[0], result, page)}
         by_key = {
             value_at(each, path): (each, page)
             for page in _pages(client, call, ids)
             for each in _results(call, page) or ()
             for path in call.key
         }
-        return {each: self._thing(client, each, *by_key[each]) if each in by_key else None for each in ids}
+        return {each: self._raw_job(client, each, *by_key[each]) if each in by_key else None for each in ids}
 
-    def _thing(self, client: Any, id_: str, fields: Any, page: Mapping[str, Any]) -> RawJob:
+    def _raw_job(self, client: Any, id_: str, fields: Any, page: Mapping[str, Any]) -> RawJob:
         from botocore.exceptions import ClientError
 
         items, date = self._items, sdk_date_ms(page)
         if items is None or items.call is None:
             return RawJob(fields, date=date)
         try:
-            return RawJob(fields, items=_listed(client, items.call, [id_], items.at), date=date)
-        except (
-            ClientError,
-            _InvalidCall,
-        ):  # they decide nothing, so that neither a right nor an end is needed
+            return RawJob(fields, items=_list_values(client, items.call, [id_], items.at), date=date)
+        except (ClientError, _InvalidCall):  # items decide nothing, so they need no permission
             return RawJob(fields, items=(), date=date)
 
     def _client(self, target: AwsTarget) -> Any:
@@ -165,11 +164,11 @@ class AwsCaller:
 
 
 class _InvalidCall(Exception):
-    """There is no way to ask this."""
+    """The declared call cannot be made."""
 
 
 def _results(call: AwsCall, page: Mapping[str, Any]) -> Any:
-    """What was asked about. A response without the member that holds it is not an answer."""
+    """The polled results. Raises for a response without the member that contains them."""
     from botocore.parsers import ResponseParserError
 
     if call.results and parse_path(call.results)[0] not in page:
@@ -177,8 +176,8 @@ def _results(call: AwsCall, page: Mapping[str, Any]) -> Any:
     return value_at(page, call.results)
 
 
-def _listed(client: Any, call: AwsCall, ids: Sequence[str], path: str) -> list[Any]:
-    """What is at this path, from all pages."""
+def _list_values(client: Any, call: AwsCall, ids: Sequence[str], path: str) -> list[Any]:
+    """The values at this path, from all pages."""
     return [each for page in _pages(client, call, ids) for each in value_at(page, path) or ()]
 
 
@@ -188,17 +187,17 @@ def _pages(client: Any, call: AwsCall, ids: Sequence[str]) -> Iterator[Mapping[s
     method = getattr(client, botocore.xform_name(call.operation), None)
     if method is None:
         raise _InvalidCall(f"{call.service} has no operation {call.operation}")
-    asked = _parameters(call, ids[0])
+    parameters = _parameters(call, ids[0])
     if call.ids is not None:
-        asked[call.ids] = list(ids)
-    for _ in range(MOST_PAGES):
-        answer = method(**asked)
-        yield answer
-        token = answer.get(call.token[1]) if call.token else None
+        parameters[call.ids] = list(ids)
+    for _ in range(MAX_PAGES):
+        response = method(**parameters)
+        yield response
+        token = response.get(call.token[1]) if call.token else None
         if call.token is None or not token:
             return
-        asked[call.token[0]] = token
-    raise _InvalidCall(f"{call.name} answered with more than {MOST_PAGES} pages")
+        parameters[call.token[0]] = token
+    raise _InvalidCall(f"{call.name} returned more than {MAX_PAGES} pages")
 
 
 def _parameters(call: AwsCall, id_: str) -> dict[str, Any]:
@@ -209,15 +208,15 @@ def _parameters(call: AwsCall, id_: str) -> dict[str, Any]:
 
 
 def aws_client(service: str, region: str | None, account: str | None = None) -> Any:
-    """A client with our timeouts. Whose account it asks in is up to the credentials around it."""
-    session = new_session(core_session(f"Asking {service}"))
+    """A client with the timeouts of polling. The credentials of the environment decide the account."""
+    session = new_session(core_session(f"Polling {service}"))
     return make_client(session, service, region=region, options=OPTIONS)
 
 
 def credentials_problem(call: AwsCall) -> SourceProblem | None:
-    """What keeps AWS from being called from here: the extra is missing, or there are no credentials."""
+    """Why AWS cannot be called from this machine: the extra or the credentials are missing."""
     try:
-        session = core_session(f"Asking {call.service}")
+        session = core_session(f"Polling {call.service}")
     except MissingExtra as missing:
         return SourceProblem(str(missing), lasting=True)
     from botocore.exceptions import BotoCoreError, NoCredentialsError
@@ -226,37 +225,37 @@ def credentials_problem(call: AwsCall) -> SourceProblem | None:
         found = session.get_credentials()
         if found is None:
             raise NoCredentialsError
-        found.get_frozen_credentials()  # fetches those that have to be fetched
+        found.get_frozen_credentials()  # fetches temporary credentials
     except BotoCoreError as error:
         problem = sdk_problem(error, call, "the default region")
-        return problem if problem.lasting else None  # an outage is waited out
+        return problem if problem.lasting else None  # an outage passes
     return None
 
 
 def prepare_client(client: Any) -> Any:
-    """The client, such that it retries only requests without a response, and reads no other than its own.
+    """Make the client retry only requests without a response, and reject invalid responses.
 
-    A response may say how long to wait (`Retry-After`). boto3 would retry within seconds and hide it, so
-    every response goes to the poller, which waits as long as the service asks. And boto3 takes a response
-    that it can not read for an empty one, which would say that the service does not know the job.
+    boto3 would retry within seconds and hide the `Retry-After` of a response, so every response goes to the
+    poller, which waits as long as the service requests. boto3 also reads a response that it cannot parse as
+    an empty one, which would mean that the service does not have the job.
     """
     if hasattr(client, "meta"):  # of boto3
         name = client.meta.service_model.service_id.hyphenize()
-        client.meta.events.register_first(f"needs-retry.{name}", _leave_responses_alone)
+        client.meta.events.register_first(f"needs-retry.{name}", _skip_retry)
         client.meta.events.register_first(f"before-parse.{name}", _check_response)
     return client
 
 
-def _leave_responses_alone(response: object = None, **_: object) -> bool | None:
+def _skip_retry(response: object = None, **_: object) -> bool | None:
     """False stops boto3's retry; None leaves the decision to boto3."""
     return None if response is None else False
 
 
 def _check_response(operation_model: Any, response_dict: dict[str, Any], **_: object) -> None:
-    """Raise for a response that is not one of the service: cut off, or the page of a proxy."""
+    """Raise for a response that the service did not send whole: truncated, or the page of a proxy."""
     from botocore.parsers import ResponseParserError
 
-    _put_wait_in_seconds(response_dict["headers"])
+    _normalize_retry_after(response_dict["headers"])
     body, protocol = response_dict["body"], operation_model.service_model.resolved_protocol
     if protocol not in ("json", "rest-json", "query"):
         return
@@ -268,15 +267,15 @@ def _check_response(operation_model: Any, response_dict: dict[str, Any], **_: ob
             ).encode()
         return
     if not (_is_object(body) if is_json else _is_response_of(operation_model.name, body)):
-        raise ResponseParserError(f"it is not one of {operation_model.name}: {body[:_SHOWN_BYTES]!r}")
+        raise ResponseParserError(f"not a response of {operation_model.name}: {body[:_SHOWN_BYTES]!r}")
 
 
-def _put_wait_in_seconds(headers: MutableMapping[str, str]) -> None:
-    """Models of AWS have a whole number in `Retry-After`; boto3 fails on the date that may be there."""
-    said = headers.get("Retry-After")
-    if said is None or said.strip().isdecimal():
+def _normalize_retry_after(headers: MutableMapping[str, str]) -> None:
+    """Replace a date in `Retry-After` by whole seconds: boto3 fails on a date there."""
+    header = headers.get("Retry-After")
+    if header is None or header.strip().isdecimal():
         return
-    seconds = parse_retry_after(said, date=headers.get("Date"))
+    seconds = parse_retry_after(header, date=headers.get("Date"))
     if seconds is None:
         del headers["Retry-After"]
     else:
@@ -291,7 +290,7 @@ def _is_object(body: bytes) -> bool:
 
 
 def _is_response_of(operation: str, body: bytes) -> bool:
-    """Whether this is the XML of a response, as the protocol `query` has it."""
+    """Whether this is the XML of a response in the protocol `query`."""
     try:
         return ElementTree.fromstring(body).tag.rpartition("}")[2] == f"{operation}Response"
     except ElementTree.ParseError:
@@ -299,33 +298,35 @@ def _is_response_of(operation: str, body: bytes) -> bool:
 
 
 def is_unknown(response: Mapping[str, Any], call: AwsCall) -> bool:
-    """Whether the service says that it has no such thing."""
-    code, message = _said(response)
+    """Whether the error means that the service has no such job."""
+    code, message = _code_and_message(response)
     return any(code == wanted and part in message for wanted, part in call.unknown)
 
 
 def is_invalid_id(response: Mapping[str, Any], call: AwsCall) -> bool:
-    """Whether the service takes one of the ids for none."""
-    code, _ = _said(response)
+    """Whether the error means that an id is malformed."""
+    code, _ = _code_and_message(response)
     return code in NO_SUCH_ID or code in call.refused
 
 
 def service_problem(response: Mapping[str, Any], call: AwsCall, where: str) -> SourceProblem:
-    """The problem that an error of the service is."""
-    code, message = _said(response)
+    """The problem for an error of the service, with what to do."""
+    code, message = _code_and_message(response)
     metadata = response.get("ResponseMetadata", {})
-    told = f"{call.service} in {where} answered {code}" + (f": {message}" if message else "")
+    summary = f"{call.service} in {where} returned {code}" + (f": {message}" if message else "")
     if code in NO_RIGHT:
-        return SourceProblem(f"{told}. The credentials need the right to {call.name}", lasting=True)
+        return SourceProblem(f"{summary}. Allow {call.name} for these credentials", lasting=True)
     if code in NO_LOGIN:
-        return SourceProblem(f"{told}. Renew the AWS credentials", lasting=True)
+        return SourceProblem(f"{summary}. Renew the AWS credentials", lasting=True)
     throttled = code in THROTTLING or metadata.get("HTTPStatusCode") == 429
-    wish = response_retry_after(response)
-    return SourceProblem(told, wish, throttled, lasting=not throttled and is_invalid_id(response, call))
+    retry_after = response_retry_after(response)
+    return SourceProblem(
+        summary, retry_after, throttled, lasting=not throttled and is_invalid_id(response, call)
+    )
 
 
 def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
-    """The problem that the SDK had before there was any answer."""
+    """The problem for an error of the SDK, without a response."""
     from botocore.exceptions import (
         BotoCoreError,
         CredentialRetrievalError,
@@ -342,11 +343,11 @@ def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
 
     if isinstance(error, NoRegionError):
         return SourceProblem(
-            f"There is no region to ask {call.service} in. Pass --region, or set AWS_DEFAULT_REGION",
+            f"No region to poll {call.service} in. Pass --region, or set AWS_DEFAULT_REGION",
             lasting=True,
         )
     if isinstance(error, InvalidRegionError):
-        return SourceProblem(f"{where!r} is no region. Pass another with --region", lasting=True)
+        return SourceProblem(f"Invalid region {where!r}. Pass another with --region", lasting=True)
     no_login = (
         NoCredentialsError,
         PartialCredentialsError,
@@ -356,24 +357,24 @@ def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
     )
     if isinstance(error, no_login):
         return SourceProblem(
-            f"There are no AWS credentials to ask {call.service} with ({error}). Set AWS_PROFILE, or log in",
+            f"No AWS credentials to poll {call.service} with ({error}). Set AWS_PROFILE, or log in",
             lasting=True,
         )
     if isinstance(error, ParamValidationError | UnknownServiceError | MissingExtra):
         return SourceProblem(str(error), lasting=True)
     if not isinstance(error, BotoCoreError | ResponseParserError):
         return SourceProblem(
-            f"{call.service} can not be asked ({error}). Mend the settings of the AWS SDK, such as "
+            f"{call.service} cannot be polled ({error}). Fix the settings of the AWS SDK, such as "
             "AWS_ENDPOINT_URL",
             lasting=True,
         )
     if isinstance(error, ResponseParserError):
-        return SourceProblem(f"{call.service} in {where} sent a response that can not be read ({error})")
-    return SourceProblem(f"{call.service} in {where} can not be reached ({error})")
+        return SourceProblem(f"{call.service} in {where} sent an invalid response ({error})")
+    return SourceProblem(f"{call.service} in {where} is unreachable ({error})")
 
 
 def response_retry_after(response: Mapping[str, Any]) -> float | None:
-    """How long an AWS service asks to wait: as its errors model it, or in a header. The longest counts."""
+    """How long an AWS service requests to wait, in a field or a header. The longest counts."""
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     milliseconds = bounded_seconds(headers.get("x-amz-retry-after"))
     found = (
@@ -384,7 +385,7 @@ def response_retry_after(response: Mapping[str, Any]) -> float | None:
     return max((each for each in found if each is not None), default=None)
 
 
-def _said(response: Mapping[str, Any]) -> tuple[str, str]:
+def _code_and_message(response: Mapping[str, Any]) -> tuple[str, str]:
     error = response.get("Error", {})
-    message = " ".join(str(error.get("Message", "")).split())  # a proxy may answer with a whole page
+    message = " ".join(str(error.get("Message", "")).split())  # a proxy may send a whole page
     return str(error.get("Code", "unknown")), message[:LONGEST_MESSAGE]

@@ -1,4 +1,4 @@
-"""What answers questions about executions: one source for each outside system."""
+"""The protocol of a source: one external system that executions run in."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from longwatch.executions.responses import SourceResponse
 
 @dataclass(frozen=True, slots=True)
 class SourceProblem:
-    """Why there is no answer. It says nothing about the execution, which stays as it is."""
+    """Why a poll returned no response. The execution stays as it is."""
 
     message: str
-    retry_after_seconds: float | None = None  # the source's own wish; None: our backoff decides
+    retry_after_seconds: float | None = None  # requested by the source; None: the backoff decides
     throttled: bool = False
-    lasting: bool = False  # asking again brings the same, until somebody changes something
+    lasting: bool = False  # a retry fails as well, until the configuration changes
 
 
 SourceResult = SourceResponse | SourceProblem
 
 
 class Source(Protocol):
-    """An outside system. Blocking; it never starts, stops or changes what it is asked about."""
+    """An external system. Blocking; it never starts, stops or changes what it polls."""
 
     @property
     def name(self) -> str:
-        """The word in `Execution.source` that means this system."""
+        """The value of `Execution.source` for this system."""
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
-        """What the system says now, for each execution by its key, with as few calls as it takes.
+        """Poll the system once for these executions, with as few calls as possible; results by key.
 
-        A problem is an answer of its own kind, for those that it concerns; it is never raised.
+        A problem is returned for the executions that it concerns; it is never raised.
         """
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 @runtime_checkable
 class SourceCheck(Protocol):
-    """A source that knows what it needs on this machine: an extra, credentials, variables."""
+    """A source that can check what it needs on this machine: an extra, credentials, variables."""
 
     def check(self) -> SourceProblem | None:
         """What keeps it from being polled here, found without a request to the system; None: nothing."""
@@ -50,7 +50,7 @@ class SourceCheck(Protocol):
 
 @runtime_checkable
 class IdCheck(Protocol):
-    """A source that knows what ids of its jobs look like."""
+    """A source that can check the format of job ids."""
 
     def check_id(self, job_id: str) -> SourceProblem | None:
         """Why no job can have this id, found without a request to the system; None: one can."""
@@ -58,9 +58,9 @@ class IdCheck(Protocol):
 
 @runtime_checkable
 class Starter(Protocol):
-    """A source that knows what an execution is called, and when it began, from what people type."""
+    """A source that can create an execution from the id that a user types."""
 
     def begin(
-        self, what: str, *, region: str | None = None, account: str | None = None
+        self, job_id: str, *, region: str | None = None, account: str | None = None
     ) -> Execution | SourceProblem | None:
-        """The execution to be watched, asked about once and not stored. None: the system does not know it."""
+        """Poll the system once and return the execution to watch, not stored. None: it has no such id."""

@@ -1,7 +1,7 @@
-"""When a source answered, by the `Date` header of its response: the one clock that all pollers share.
+"""Times in responses: `Date`, the one clock that all pollers share, `Retry-After`, and times in fields.
 
 Pollers run on machines whose clocks differ and jump. The clock of a source is the same for all of them, so
-differences between its dates are true, whichever poller saw them.
+differences between its dates are correct whichever poller received them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LAST_MS = 253_402_300_799_999  # the end of the year 9999; a later time is inva
 
 
 def observed_at(local_ms: int, dates: Iterable[int | None]) -> int:
-    """The time of an answer that took these responses, in epoch ms; without any date, the local time.
+    """The time of a poll with these response dates, in epoch ms; without any date, the local time.
 
-    Of several dates the earliest counts: a period since then is never taken for longer than it was. The local
-    clock chooses the millisecond within the second that the source names.
+    Of several dates the earliest counts, so that no later period appears longer than it was. The local clock
+    supplies the milliseconds within the second that the source names.
     """
     named = min((each for each in dates if each is not None), default=None)
     if named is None:
@@ -36,12 +36,12 @@ def observed_at(local_ms: int, dates: Iterable[int | None]) -> int:
 
 
 def date_ms(header: str | None) -> int | None:
-    """A `Date` header in epoch ms; None if there is none, or none that can be read."""
+    """A `Date` header in epoch ms; None if it is absent or invalid."""
     try:
         moment = parsedate_to_datetime(header or "")
     except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:  # "-0000": UTC of which the zone is not known
+    if moment.tzinfo is None:  # "-0000": UTC, zone unknown
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)
 
@@ -83,26 +83,26 @@ def iso_seconds(ms: int) -> str:
     return f"{iso_from_ms(ms)[:-5]}Z"
 
 
-def parse_retry_after(said: str | None, *, date: str | None = None) -> float | None:
-    """The seconds that a `Retry-After` means. A time in it is compared with the server's own `date`."""
-    until = date_seconds(said)
+def parse_retry_after(header: str | None, *, date: str | None = None) -> float | None:
+    """The seconds of a `Retry-After` header. A time in it is compared with the server's own `date`."""
+    until = date_seconds(header)
     return (
-        bounded_seconds(said)
+        bounded_seconds(header)
         if until is None
         else bounded_seconds(until - (date_seconds(date) or time.time()))
     )
 
 
-def date_seconds(said: str | None) -> float | None:
+def date_seconds(header: str | None) -> float | None:
     """The epoch seconds of an HTTP date."""
-    ms = date_ms(said)
+    ms = date_ms(header)
     return None if ms is None else ms / 1000
 
 
-def bounded_seconds(said: object) -> float | None:
-    """A number of seconds to wait, if it is one that can be meant; at most a day."""
+def bounded_seconds(value: object) -> float | None:
+    """A positive number of seconds to wait, at most a day; None for anything else."""
     try:
-        seconds = float(said)  # type: ignore[arg-type]
+        seconds = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
     return min(seconds, LONGEST_WAIT_SECONDS) if seconds > 0 else None

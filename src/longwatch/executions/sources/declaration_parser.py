@@ -1,4 +1,4 @@
-"""A declaration from a table of `longwatch.toml`. Every mistake is told, with the key it is in."""
+"""Parses a declaration in `longwatch.toml`. Every mistake is reported with its key."""
 
 from __future__ import annotations
 
@@ -20,59 +20,58 @@ from longwatch.executions.sources.expressions import parse_path, template_parts
 from longwatch.executions.sources.http_url import fill_defaults, validate_url
 from longwatch.executions.sources.shipped import CODE_STATUSES, COMMON_STATUSES
 
-SHORTEST_SECONDS = 1.0  # between two polls
+MIN_SECONDS = 1.0  # between two polls
 NEVER = "never"
 MEANINGS = tuple(each.value for each in Meaning)
-KEYS: Mapping[str, str] = {  # every key there is, and what it is for
-    "about": "What it watches, for `longwatch watch --sources`",
-    "url": "The address to GET, with `{id}` where the id goes (or `{1}` and `{2}`, with `divider`); `{+id}` "
-    "keeps the slashes of the id; `${NAME}`, `${NAME|OTHER}` and `${NAME:-default}` are taken from the "
-    "environment",
-    "headers": "Headers of the request; `${NAME}` likewise. One with `${NAME:-}` is left out while NAME is "
-    "not set, and `Basic USER:PASSWORD` is encoded",
-    "service": "Instead of `url`: the AWS service, by boto3's name for it",
-    "operation": "The operation of the service, as its API calls it",
-    "parameters": "Parameters of the operation, with `{id}` where the id goes",
-    "ids": "The parameter that takes a list of ids, if the operation has one",
-    "at_once": "How many ids that list may hold (default: 1)",
-    "divider": "What divides an id into `{1}` and `{2}`",
-    "results": "Path to what was asked about; to the list of it if there is `key`",
-    "key": "Path to the id, in each of the results",
-    "unknown": "Error codes that mean: there is no such id",
+KEYS: Mapping[str, str] = {  # every key and its purpose
+    "about": "Description, for `longwatch watch --sources`",
+    "url": "URL to GET, with `{id}` for the id (or `{1}` and `{2}`, with `divider`); `{+id}` keeps the "
+    "slashes of the id; `${NAME}`, `${NAME|OTHER}` and `${NAME:-default}` are read from the environment",
+    "headers": "Headers of the request; `${NAME}` likewise. A header with `${NAME:-}` is omitted while NAME "
+    "is not set, and `Basic USER:PASSWORD` is encoded",
+    "service": "Instead of `url`: the AWS service, by its name in boto3",
+    "operation": "The operation of the service, as in its API",
+    "parameters": "Parameters of the operation, with `{id}` for the id",
+    "ids": "The parameter for a list of ids, if the operation has one",
+    "at_once": "Maximum number of ids in that list (default: 1)",
+    "divider": "The separator of an id in `{1}` and `{2}`",
+    "results": "Path to the job in the response; to the list of jobs if there is `key`",
+    "key": "Path to the id, in each result",
+    "unknown": "Error codes for an id that does not exist",
     "status": "Path to the status (default for `url`: `status` or `state`)",
-    "outcome": "Path, or list of paths, to the fields that say how it ended once the status says that it is "
-    "over. Until each has a word of these lists, it is not over (default for `url`: fields of the usual "
-    "names beside the status, such as `conclusion`, `result` and `exit_code`)",
-    "accept_status_code": "`true`: a 2xx response without a status has succeeded (only with `url`)",
-    "pending": "Words that mean: it has not begun",
-    "running": "Words that mean: it goes on. A word that is in no list is no end either",
-    "succeeded": "Words that mean: it went well",
-    "failed": "Words that mean: it did not",
-    "cancelled": "Words that mean: somebody stopped it",
-    "ended": "Words that mean: it is over, and `outcome` says how",
-    "reason": "Path, or list of paths, to why it failed",
-    "began": "Path to the time at which it began",
-    "plan": "Path to what all runs of this kind share",
-    "since": "Path to what differs when the same id is run again",
-    "items": "Path to the list of its steps",
+    "outcome": "Path, or list of paths, to the fields with the outcome of a job whose status means that "
+    "it has ended. It stays open until each has a status of these lists (default for `url`: fields with the "
+    "usual names beside the status, such as `conclusion`, `result` and `exit_code`)",
+    "accept_status_code": "`true`: a 2xx response without a status means success (only with `url`)",
+    "pending": "Statuses of a job that has not begun",
+    "running": "Statuses of a running job. A status in no list never ends a job either",
+    "succeeded": "Statuses that mean success",
+    "failed": "Statuses that mean failure",
+    "cancelled": "Statuses of a job that was cancelled",
+    "ended": "Statuses of a job that has ended; `outcome` has the result",
+    "reason": "Path, or list of paths, to the reason of a failure",
+    "began": "Path to the start time",
+    "plan": "Path to a value that all runs of this kind share",
+    "since": "Path to a value that differs for each run of the same id",
+    "items": "Path to the list of steps",
     "item_name": "Path to the name, in each step (default: `name`)",
-    "item_status": "Path to the status, in each step (default: `status`); read with the same words",
-    "item_reason": "Path to why a step failed",
-    "every": "Time between two looks, such as `10s` (default: 45 s while it is pending, then 15 s)",
-    "deadline": "After so long it is overdue, such as `1h`. It never ends anything (default: `never`)",
+    "item_status": "Path to the status, in each step (default: `status`); mapped by the same lists",
+    "item_reason": "Path to the reason of a failed step",
+    "every": "Time between two polls, such as `10s` (default: 45 s while pending, then 15 s)",
+    "deadline": "Time after which it is overdue, such as `1h`. It never ends the job (default: `never`)",
 }
 _PATHS = ("status", "results", "began", "plan", "since", "items", "item_name", "item_status", "item_reason")
-_PLACE = re.compile(r"\{\+?\w+\}")
+_FIELD = re.compile(r"\{\+?\w+\}")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def parse_declaration(name: str, table: object, *, where: str) -> Declaration:
-    """The watch that this table declares. Raises `InvalidSettings` with all of its mistakes."""
+    """Parse the declaration in this table. Raises `InvalidSettings` with all of its mistakes."""
     reader = _DeclarationParser(f"{where}: watches.{name}")
     if not _NAME.fullmatch(name):
-        reader.wrong("", "is no name: write small letters, digits, - and _")
+        reader.wrong("", "is not a valid name. Use lower-case letters, digits, - and _")
     if not isinstance(table, Mapping):
         raise InvalidSettings([*reader.mistakes, f"{reader.where} must be a table"])
     found = reader.declaration(name, table)
@@ -82,7 +81,7 @@ def parse_declaration(name: str, table: object, *, where: str) -> Declaration:
 
 
 class _DeclarationParser:
-    """Reads one table and gathers what is wrong with it."""
+    """Parses one table and collects its mistakes."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -91,18 +90,21 @@ class _DeclarationParser:
     def wrong(self, key: str, what: str) -> None:
         self.mistakes.append(f"{self.where}{'.' if key else ''}{key} {what}")
 
+    def invalid(self, key: str, error: Exception) -> None:
+        self.mistakes.append(f"{self.where}.{key}: {error}")
+
     def declaration(self, name: str, table: Mapping[str, object]) -> Declaration | None:
         for key in table:
             if key not in KEYS:
-                self.wrong(key, f"is unknown; there are {', '.join(KEYS)}")
+                self.wrong(key, f"is unknown. Use one of {', '.join(KEYS)}")
         for key in _PATHS:
             self._path(key, table.get(key))
         call = self._call(table)
-        statuses = self._words(table, is_http=isinstance(call, HttpCall))
+        statuses = self._statuses(table, is_http=isinstance(call, HttpCall))
         if isinstance(call, AwsCall) and "status" not in table:
-            self.wrong("status", "is missing: the path to the status in the answer")
-        every = self._seconds("every", table.get("every"), lowest=SHORTEST_SECONDS)
-        deadline = self._seconds("deadline", table.get("deadline"), lowest=SHORTEST_SECONDS)
+            self.wrong("status", "is missing: the path to the status in the response")
+        every = self._seconds("every", table.get("every"), lowest=MIN_SECONDS)
+        deadline = self._seconds("deadline", table.get("deadline"), lowest=MIN_SECONDS)
         if call is None or self.mistakes:
             return None
         return Declaration(
@@ -131,22 +133,22 @@ class _DeclarationParser:
         divider = self._text("divider", table)
         if url is not None:
             try:
-                validate_url(_PLACE.sub("x", fill_defaults(url)))
+                validate_url(_FIELD.sub("x", fill_defaults(url)))
             except ValueError as error:
-                self.wrong("url", str(error))
-            self._has_place("url", [url])
+                self.invalid("url", error)
+            self._require_id("url", [url])
             return HttpCall(url=url, divider=divider, headers=self._texts_by_name("headers", table))
         operation = self._text("operation", table)
         parameters = self._texts_by_name("parameters", table)
         ids = self._text("ids", table)
         if ids is None:
-            self._has_place("parameters", list(parameters.values()))
+            self._require_id("parameters", list(parameters.values()))
         if operation is None:
-            self.wrong("operation", "is missing: which operation of the service is called")
+            self.wrong("operation", "is missing: the operation of the service")
             return None
         key = self._list("key", table.get("key"))
         if ids is not None and not key:
-            self.wrong("key", "is missing: many ids are asked about at once, and it tells the answers apart")
+            self.wrong("key", "is missing: the path to the id in each result, needed with `ids`")
         at_once = table.get("at_once", 1)
         if not isinstance(at_once, int) or not 1 <= at_once <= 1000:
             self.wrong("at_once", f"must be a whole number from 1 to 1000, not {at_once!r}")
@@ -163,22 +165,22 @@ class _DeclarationParser:
             unknown=tuple((code, "") for code in self._list("unknown", table.get("unknown"))),
         )
 
-    def _words(self, table: Mapping[str, object], *, is_http: bool) -> StatusTable:
+    def _statuses(self, table: Mapping[str, object], *, is_http: bool) -> StatusTable:
         found: dict[str, Meaning] = {}
         for meaning in MEANINGS:
             for word in self._list(meaning, table.get(meaning)):
                 earlier = found.setdefault(normalize(word), Meaning(meaning))
                 if earlier != meaning:
-                    self.wrong(meaning, f"has {word!r}, and {earlier.value} has it too")
+                    self.wrong(meaning, f"has {word!r}, which {earlier.value} has too")
         if found or is_http:
             if found and not any(each.is_end for each in found.values()):
-                self.wrong("succeeded", "is missing: no word means an end, so it would never come to one")
-            codes = self._code_words(table, is_http=is_http)
+                self.wrong("succeeded", "is missing: no status means an end, so no job would ever end")
+            codes = self._code_statuses(table, is_http=is_http)
             return {**(found or COMMON_STATUSES), **codes}
-        self.wrong("succeeded", "is missing: the words that mean an end")
+        self.wrong("succeeded", "is missing: the statuses that mean an end")
         return found
 
-    def _code_words(self, table: Mapping[str, object], *, is_http: bool) -> StatusTable:
+    def _code_statuses(self, table: Mapping[str, object], *, is_http: bool) -> StatusTable:
         accepted = table.get("accept_status_code", False)
         if not isinstance(accepted, bool):
             self.wrong("accept_status_code", f"must be true or false, not {accepted!r}")
@@ -204,16 +206,16 @@ class _DeclarationParser:
             self._path(key, path)
         return paths
 
-    def _has_place(self, key: str, texts: list[str]) -> None:
+    def _require_id(self, key: str, texts: list[str]) -> None:
         if not any(template_parts(text) for text in texts):
-            self.wrong(key, "has no {id}: nothing says what is asked about")
+            self.wrong(key, "has no {id}, so every job would be polled alike")
 
     def _path(self, key: str, value: object) -> None:
         if isinstance(value, str):
             try:
                 parse_path(value)
             except InvalidInput as error:
-                self.wrong(key, str(error))
+                self.invalid(key, error)
 
     def _text(self, key: str, table: Mapping[str, object]) -> str | None:
         value = table.get(key)
@@ -223,7 +225,7 @@ class _DeclarationParser:
         return None
 
     def _list(self, key: str, value: object) -> tuple[str, ...]:
-        """A list of texts; one text stands for a list of one."""
+        """A list of texts, or one text as a list of one."""
         listed: Any = [] if value is None else [value] if isinstance(value, str) else value
         if isinstance(listed, list) and all(isinstance(each, str) and each for each in listed):
             return tuple(listed)

@@ -1,4 +1,4 @@
-"""A watch as data: the call, where its answer has what is asked for, and which words mean what.
+"""A source as data: the call, where its response has the status, and what each status means.
 
     Declaration(
         name="builds",
@@ -9,7 +9,7 @@
         statuses=statuses(running="IN_PROGRESS", succeeded="SUCCEEDED", failed="FAILED FAULT TIMED_OUT"),
     )
 
-A word that is in no table is no end: what it is said of stays open.
+A status that is not in the table never ends a job.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from enum import StrEnum
 
 
 class Meaning(StrEnum):
-    """What a source's own word says."""
+    """What a status of a source means."""
 
     PENDING = "pending"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    ENDED = "ended"  # over; `outcome` says how, and without it that is not to be known
+    ENDED = "ended"  # over; `outcome` has the result, which is unknown without it
 
     @property
     def is_end(self) -> bool:
@@ -35,7 +35,7 @@ class Meaning(StrEnum):
 
 
 StatusTable = Mapping[str, Meaning]
-"""Meanings by word, each written as `normal` does."""
+"""Meanings by status, each normalized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +44,22 @@ class AwsCall:
 
     service: str  # boto3's name for it
     operation: str
-    signed_as: str | None = None  # the service's name in policies, if that is another
-    parameters: Mapping[str, str] = field(default_factory=dict)  # "{id}", or "{1}" and "{2}" of a divided id
+    signed_as: str | None = None  # the service's name in policies, if it differs
+    parameters: Mapping[str, str] = field(
+        default_factory=dict
+    )  # "{id}", or "{1}" and "{2}" of an id in parts
     divider: str | None = None  # between the parts of an id
-    ids: str | None = None  # the parameter that takes a list of ids; then `parameters` are the same for all
+    ids: str | None = None  # the parameter for a list of ids; then `parameters` are the same for all
     at_once: int = 1  # ids in one call
-    results: str = ""  # path to what was asked about: a list if there is `key`
-    key: tuple[str, ...] = ()  # paths to what an id may be, in each result
-    token: tuple[str, str] | None = None  # the parameter and the member that page the answer
-    unknown: tuple[tuple[str, str], ...] = ()  # error codes, and what their messages have to hold: no such id
-    refused: frozenset[str] = frozenset()  # further error codes that mean: this can be no id
+    results: str = ""  # path to the job: to a list of jobs if there is `key`
+    key: tuple[str, ...] = ()  # paths to the id, in each result
+    token: tuple[str, str] | None = None  # the parameter and the member of the page token
+    unknown: tuple[tuple[str, str], ...] = ()  # error codes, and a part of their messages, for: no such id
+    refused: frozenset[str] = frozenset()  # further error codes for: malformed id
 
     @property
     def name(self) -> str:
-        """As policies write it."""
+        """As in policies."""
         return f"{self.signed_as or self.service}:{self.operation}"
 
 
@@ -65,9 +67,9 @@ class AwsCall:
 class HttpCall:
     """A GET request."""
 
-    url: str = "{id}"  # `${NAME}` is taken from the environment
+    url: str = "{id}"  # `${NAME}` is read from the environment
     divider: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)  # `${NAME}` is taken from the environment
+    headers: Mapping[str, str] = field(default_factory=dict)  # `${NAME}` is read from the environment
 
     @property
     def name(self) -> str:
@@ -76,59 +78,65 @@ class HttpCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """The steps of a job, which are shown and never decide: only the job's own status does."""
+    """The steps of a job. They are shown and never decide: only the job's own status does."""
 
     at: str  # path to the list
     name: str
     status: str
     statuses: StatusTable
     reason: str | None = None
-    left_out: frozenset[str] = frozenset()  # names that are no steps
-    call: AwsCall | None = None  # where they are asked for, if not in the answer about the job
+    left_out: frozenset[str] = frozenset()  # names that are not steps
+    call: AwsCall | None = None  # that lists them, if the response about the job does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing that is done to something that lasts, such as the update of a stack."""
+    """One operation on a lasting resource, such as the update of a stack."""
 
     name: str
-    statuses: frozenset[str]  # that are said while it is done or when it has ended, as `normal` writes them
-    since: str  # path to what tells it from others of its kind
+    statuses: frozenset[str]  # of the resource during and after the operation, normalized
+    since: str  # path to a value that differs for each operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """How one outside system is asked about its jobs."""
+    """How the jobs of one external system are polled."""
 
     name: str
     about: str = ""
     call: AwsCall | HttpCall
     status: str | None  # path; None (HTTP): `status` or `state` of a JSON object
     statuses: StatusTable
-    outcome: tuple[str, ...] = ()  # paths to what qualifies the status; () (HTTP): fields of the usual names
+    outcome: tuple[
+        str, ...
+    ] = ()  # paths to fields that qualify the status; () (HTTP): fields with the usual names
     reason: tuple[str, ...] = ()  # paths, joined
     cancelled: tuple[str, ...] = ()  # paths that are true if a failure was a cancellation
-    stage: str | None = None  # path to a second word; those in `waiting` say that it has not begun
+    stage: str | None = None  # path to a second status; those in `waiting` mean that it has not begun
     waiting: frozenset[str] = frozenset()
     items: Items | None = None
     began: str | None = None  # path to a time
-    plan: str | None = None  # path to what all runs of this kind share
-    own_id: str | None = None  # path to an id that no later job will have
-    since: str | None = None  # path to what tells a second run of the same id from the first
+    plan: str | None = None  # path to a value that all runs of this kind share
+    own_id: str | None = None  # path to an id that no later job has
+    since: str | None = None  # path to a value that differs for each run of the same id
     operations: tuple[Operation, ...] = ()
-    repeats: bool = False  # the same id may mean a new job tomorrow, and nothing tells them apart
+    repeats: bool = False  # an id may name a new job later, and nothing distinguishes them
     pending_seconds: float | None = None  # between polls; None: as for all executions
     running_seconds: float | None = None
     deadline_seconds: float | None = None
-    id_shape: str | None = None  # a regular expression that every id matches; None: any text may be one
-    prefix: str = ""  # before an id, in what people type and in the execution's id
+    id_shape: str | None = None  # a regular expression that every id matches; None: any text
+    prefix: str = ""  # of an id, on the command line and in the execution's id
 
 
-def normalize(word: object) -> str:
-    """A word as tables have it: `In Progress` is `in_progress`, and a JSON true is `true`."""
-    return str(word).strip().casefold().replace("-", "_").replace(" ", "_")
+def normalize(status: object) -> str:
+    """A status as tables have it: `In Progress` is `in_progress`, and a JSON true is `true`."""
+    return str(status).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def statuses(**meant: str) -> dict[str, Meaning]:
-    """A table of words: `words(failed="FAILED TIMED_OUT")`."""
-    return {normalize(word): Meaning(meaning) for meaning, said in meant.items() for word in said.split()}
+def statuses(**by_meaning: str) -> dict[str, Meaning]:
+    """A table of statuses: `statuses(failed="FAILED TIMED_OUT")`."""
+    return {
+        normalize(status): Meaning(meaning)
+        for meaning, listed in by_meaning.items()
+        for status in listed.split()
+    }

@@ -1,7 +1,7 @@
-"""Why a job of DRS came to what it did: what `DescribeJobLogItems` says, in our words.
+"""The log of a DRS job, from `DescribeJobLogItems`: why its servers failed.
 
-A job that has finished names the servers that failed, and not the reason; that is in its log, event by event.
-Reading it takes the right to `drs:DescribeJobLogItems`. Without it a verdict is the same and says less.
+A finished job names the servers that failed, but not the reasons; they are in its log, event by event.
+Reading it needs the permission `drs:DescribeJobLogItems`. Without it the verdict has no reasons.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from longwatch.executions.model import ItemState, Job, JobKind, JobState, WorkItem
 
 LOG_CALL = "drs:DescribeJobLogItems"
-READ_FOR_MS = 5 * 60 * 1000  # after a job was first seen finished: then its log has nothing more to say
-LONGEST_REASON = 500  # characters; the service's own errors take up to 65,536, and records have a limit
+READ_FOR_MS = 5 * 60 * 1000  # after a job was first seen finished: by then its log is complete
+LONGEST_REASON = 500  # characters; errors of the service have up to 65,536
 
 
 _GOALS = {
@@ -26,13 +26,13 @@ _GOALS = {
 
 
 class LogMeaning(Enum):
-    """What an event of the log says about the end."""
+    """What an event of the log means for the outcome."""
 
-    STEP = auto()  # nothing: it is under way
+    STEP = auto()  # nothing: the job is running
     FAILURE = auto()
-    LEFTOVER = auto()  # a failure after the fact, told only where there is no other
+    LEFTOVER = auto()  # a failure afterwards, reported only where there is no other
     CANCEL = auto()
-    END = auto()  # finished, which is no success
+    END = auto()  # finished, which does not imply success
 
 
 LOG_EVENTS: Mapping[str, tuple[LogMeaning, str]] = {
@@ -68,16 +68,16 @@ LOG_EVENTS: Mapping[str, tuple[LogMeaning, str]] = {
 
 @dataclass(slots=True)
 class JobLog:
-    """What the log of one job says about its end."""
+    """The outcome of one job according to its log."""
 
     cancelled: bool = False
-    of_servers: dict[str, str] = field(default_factory=dict)  # why, by the id of the server
-    converted: set[str] = field(default_factory=set)  # servers whose last conversion went well
-    of_job: str | None = None  # why, where no server is named
+    of_servers: dict[str, str] = field(default_factory=dict)  # reasons by the id of the server
+    converted: set[str] = field(default_factory=set)  # servers whose last conversion succeeded
+    of_job: str | None = None  # the reason, where no server is named
     _leftovers: dict[str, str] = field(default_factory=dict)
 
-    def saw(self, item: Mapping[str, Any]) -> None:
-        """One more event, of which nothing is sure to be there. A later failure counts more."""
+    def add(self, item: Mapping[str, Any]) -> None:
+        """Add an event, of which no field is guaranteed. A later failure replaces an earlier one."""
         meaning, text = LOG_EVENTS.get(str(item.get("event")), (LogMeaning.STEP, ""))
         data = item.get("eventData") or {}
         server_id = data.get("sourceServerID")
@@ -94,56 +94,56 @@ class JobLog:
             self.of_job = _reason(text, data)
 
     def reason_for(self, server_id: str) -> str | None:
-        """Why this server came to nothing; None if the log does not say."""
+        """Why this server failed; None if the log has no reason."""
         return self.of_servers.get(server_id) or self.of_job or self._leftovers.get(server_id)
 
 
-def needs_log(known: Job, told: Job, now_ms: int) -> bool:
-    """Whether the log of a job is worth a call: it has finished, and the log may explain or decide something.
+def needs_log(stored: Job, reported: Job, now_ms: int) -> bool:
+    """Whether to read the log of a job: it has finished, and the log may explain or decide something.
 
-    A server that failed is explained once. For one that is left over, `JOB_CANCEL` or the end of a conversion
-    decides, and either may be written after a failure of another server.
+    A failure is explained once. For a server without a final state, `JOB_CANCEL` or the end of a conversion
+    decides, and either may follow a failure of another server.
     """
-    if told.state is not JobState.FINISHED:
+    if reported.state is not JobState.FINISHED:
         return False
-    if known.finished_at is not None and now_ms - known.finished_at > READ_FOR_MS:
+    if stored.finished_at is not None and now_ms - stored.finished_at > READ_FOR_MS:
         return False
-    explained = {server.item_id for server in known.items if server.reason}
-    for server in told.items:
-        if _is_left_over(server):
-            if not known.cancelled:
+    explained = {server.item_id for server in stored.items if server.reason}
+    for server in reported.items:
+        if _is_unfinished(server):
+            if not stored.cancelled:
                 return True
-        elif server.state is not _GOALS[told.kind] and server.item_id not in explained:
+        elif server.state is not _GOALS[reported.kind] and server.item_id not in explained:
             return True
-    return not told.items
+    return not reported.items
 
 
-def keep_earlier_log(known: Job, told: Job) -> Job:
-    """The job with what its log said in an earlier poll: conversions are in the log alone."""
-    if told.kind is not JobKind.SNAPSHOT:
-        return told
-    before = {server.item_id: server for server in known.items if server.state.is_final}
+def keep_earlier_log(stored: Job, reported: Job) -> Job:
+    """Keep what the log reported in an earlier poll: conversions are in the log alone."""
+    if reported.kind is not JobKind.SNAPSHOT:
+        return reported
+    before = {server.item_id: server for server in stored.items if server.state.is_final}
     servers = tuple(
         replace(
             server, state=before[server.item_id].state, source_status=before[server.item_id].source_status
         )
-        if _is_left_over(server) and server.item_id in before
+        if _is_unfinished(server) and server.item_id in before
         else server
-        for server in told.items
+        for server in reported.items
     )
-    return replace(told, items=servers)
+    return replace(reported, items=servers)
 
 
 def apply_log(job: Job, log: JobLog) -> Job:
-    """The job with what its log says of it."""
-    servers = tuple(_with_log(server, job.kind, log) for server in job.items)
+    """Apply the log to the job."""
+    servers = tuple(_apply_to_server(server, job.kind, log) for server in job.items)
     return replace(job, items=servers, cancelled=job.cancelled or log.cancelled)
 
 
-def _with_log(server: WorkItem, kind: JobKind, log: JobLog) -> WorkItem:
+def _apply_to_server(server: WorkItem, kind: JobKind, log: JobLog) -> WorkItem:
     if server.state is _GOALS[kind]:
         return server
-    if kind is JobKind.SNAPSHOT and _is_left_over(server):
+    if kind is JobKind.SNAPSHOT and _is_unfinished(server):
         if server.item_id in log.converted:
             return replace(server, state=ItemState.DONE, source_status="CONVERSION_END")
         if server.item_id in log.of_servers:
@@ -152,15 +152,15 @@ def _with_log(server: WorkItem, kind: JobKind, log: JobLog) -> WorkItem:
     return replace(server, reason=reason or server.reason)
 
 
-def _is_left_over(server: WorkItem) -> bool:
+def _is_unfinished(server: WorkItem) -> bool:
     return server.state in (ItemState.PENDING, ItemState.IN_PROGRESS)
 
 
 def parse_log(items: Iterable[Mapping[str, Any]]) -> JobLog:
-    """The log that these events make, in the order of their times: the service does not promise one."""
+    """The log of these events, sorted by time: the service does not guarantee an order."""
     log = JobLog()
     for item in sorted(items, key=lambda item: str(item.get("logDateTime") or "")):
-        log.saw(item)
+        log.add(item)
     return log
 
 

@@ -1,7 +1,7 @@
-"""Addresses of HTTP endpoints: what may be one, and what its fragment says about reading the answer.
+"""URLs of HTTP endpoints: validation, variables, and options in the fragment.
 
-The fragment of a URL is sent to no server. So it can hold where the status is and which words mean what, and
-whoever finds the execution later reads its answers in the same way.
+The fragment of a URL is not sent to the server. It holds the path to the status and the meanings of statuses,
+so that every poller of the execution parses its responses in the same way.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ _SECRET_NAMES = frozenset({"auth", "sig", "pass", "pw", "pin", "otp", "jwt", "si
 
 
 def validate_url(url: str) -> str:
-    """The same address. Raises ValueError if it is none, or holds a password."""
+    """Return the URL. Raises ValueError if it is invalid or contains a password."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no address of an HTTP server")
+        raise ValueError(f"Invalid URL {url!r}. Use http:// or https:// and a host")
     if parts.username or parts.password:
-        raise ValueError("an address is stored, so it may hold no password: pass it with --header")
+        raise ValueError("The URL contains a password, and it is stored. Pass the password with --header")
     return url
 
 
 def reject_secrets(url: str) -> str:
-    """The same address. Raises ValueError if a parameter of it is one that holds a secret by its name."""
+    """Return the URL. Raises ValueError if the name of a parameter suggests a secret."""
     for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True):
         folded = name.casefold().replace("-", "").replace("_", "")
         if folded.endswith(_SECRET_ENDINGS) or folded in _SECRET_NAMES:
             raise ValueError(
-                f"an address is stored, so it may hold no secret, and {name} looks like one: pass it with "
+                f"The parameter {name} of the URL looks like a secret, and the URL is stored. Pass it with "
                 "--header, or declare a watch in longwatch.toml with ${NAME} in its url"
             )
     return url
 
 
 def with_options(declaration: Declaration, url: str) -> tuple[Declaration, str]:
-    """The declaration with what the fragment of a URL adds, and the URL without it.
+    """The declaration with the options in the fragment of a URL, and the URL without them.
 
-    Raises `InvalidInput` if the fragment holds something that is no path.
+    Raises `InvalidInput` if the fragment contains an invalid path.
     """
-    address, fragment = urldefrag(url)
-    said = parse_qs(fragment) if "=" in fragment else {}
-    if not said or set(said) - set(OPTIONS):
-        return declaration, address  # a fragment of the page, and none of ours
+    base, fragment = urldefrag(url)
+    options = parse_qs(fragment) if "=" in fragment else {}
+    if not options or set(options) - set(OPTIONS):
+        return declaration, base  # a fragment of the page, without options
     statuses = dict(declaration.statuses)
-    if CODE in said.get(ACCEPT, ()):
+    if CODE in options.get(ACCEPT, ()):
         statuses |= CODE_STATUSES
     for meaning in Meaning:
-        statuses |= {normalize(word): meaning for word in said.get(meaning.value, ())}
-    path = said.get("status", [declaration.status])[0]
-    outcome = tuple(said.get("outcome", declaration.outcome))
+        statuses |= {normalize(word): meaning for word in options.get(meaning.value, ())}
+    path = options.get("status", [declaration.status])[0]
+    outcome = tuple(options.get("outcome", declaration.outcome))
     for each in (path or "", *outcome):
         parse_path(each)
-    return replace(declaration, status=path, outcome=outcome, statuses=statuses), address
+    return replace(declaration, status=path, outcome=outcome, statuses=statuses), base
 
 
 def url_with_options(
@@ -78,16 +78,16 @@ def url_with_options(
     outcome: Sequence[str] = (),
     accept_status_code: bool = False,
 ) -> str:
-    """The URL with these options in its fragment, so that every poller reads the response in the same way."""
+    """The URL with these options in its fragment."""
     options = [("status", status)] if status else []
     options += [("outcome", path) for path in outcome]
     options += [(ACCEPT, CODE)] if accept_status_code else []
-    options += [(meaning, word) for meaning, said in (statuses or {}).items() for word in said]
+    options += [(meaning, status_) for meaning, listed in (statuses or {}).items() for status_ in listed]
     return f"{urldefrag(url)[0]}#{urlencode(options)}" if options else url
 
 
 def expand_variables(value: str, quote: Callable[[str], str] = str) -> str:
-    """The value with `${NAME}` taken from the environment. Raises ValueError if it is not set.
+    """Replace `${NAME}` by the environment variable. Raises ValueError if it is not set.
 
     `${NAME|OTHER}` is the first of them that is set, and `${NAME:-default}` has a default.
     """
@@ -96,14 +96,14 @@ def expand_variables(value: str, quote: Callable[[str], str] = str) -> str:
         value = _environment(match)
         if value is None:
             names = match["names"].replace("|", " or ")
-            raise ValueError(f"the environment variable {names} is not set. Set it and run the command again")
+            raise ValueError(f"The environment variable {names} is not set. Set it and run the command again")
         return quote(value)
 
     return _VARIABLE.sub(found, value)
 
 
 def fill_defaults(value: str) -> str:
-    """The value with the defaults of its variables; `https://x` stands for one without at its beginning."""
+    """Replace variables by their defaults; one without a default by `x`, at the beginning by `https://x`."""
     return _VARIABLE.sub(lambda match: match["default"] or ("x" if match.start() else "https://x"), value)
 
 

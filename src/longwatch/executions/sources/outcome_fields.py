@@ -1,7 +1,7 @@
-"""Fields that qualify a status: `completed` says that a job is over, `conclusion` says how it ended.
+"""Fields that qualify a status: `completed` means that a job is over, `conclusion` how it ended.
 
-A status that means success counts only if no field beside it says otherwise. Which fields those are is
-declared (`outcome`), or, for HTTP responses without such a declaration, known by their usual names.
+A status that means success counts only if no field beside it contradicts. These fields are declared
+(`outcome`) or, for HTTP responses without a declaration, recognised by their usual names.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ OUTCOME_STATUSES: StatusTable = {
         ended="stale",
     ),
 }
-"""What fields such as `conclusion` and `result` usually say."""
+"""The usual values of fields such as `conclusion` and `result`."""
 STATUS_FIELDS = ("status", "state")
-NEUTRAL_STATUSES = frozenset({"completed", "complete", "done", "finished"})  # over, and not how
+NEUTRAL_STATUSES = frozenset({"completed", "complete", "done", "finished"})  # ended, without an outcome
 MAX_DEPTH = 8  # of objects and lists below the one that holds the status
 
 # Names of fields, without regard to case, `_` and `-`.
 _CONCLUSIONS = frozenset({"conclusion", "outcome", "verdict", "finalstatus", "finalstate"})
-_OUTCOMES = _CONCLUSIONS | {"result"}  # which may as well hold what was computed
+_OUTCOMES = _CONCLUSIONS | {"result"}  # which may also contain what was computed
 _EXIT_CODES = frozenset({"exitcode", "exitstatus", "exit", "returncode", "rc"})
 _SIGNALS = frozenset({"signal", "exitsignal"})
 _CODES_AND_SIGNALS = _EXIT_CODES | _SIGNALS | {"resultcode"}
@@ -69,7 +69,7 @@ _FALSE = _NOTHING | {"0", "false", "no", "n/a"}
 _SPECIFIC_ENDS = (*sorted(_CONCLUSIONS), *sorted(_CODES_AND_SIGNALS - {"rc", "exit", "signal"}))
 _GENERAL_ENDS = ("result", "status")
 _WHOLE_WORDS = ("state", "signal", "exit")
-_LEFT_OUT = frozenset({"skipped", "not_built"})  # a part of a job that was rightly not run
+_LEFT_OUT = frozenset({"skipped", "not_built"})  # a part of a job that did not have to run
 _OTHER_JOBS = ("previous", "prev", "last", "prior", "parent", "expected", "old")
 _SHORT_NAMES = {
     ("exit", "code"),
@@ -83,23 +83,23 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
-    """One field beside the status, and what it says about how the job ended."""
+    """One field beside the status, and what it means for the outcome."""
 
     field: str
     value: str
-    meaning: Meaning | None  # None: empty, or a word that is in no table
+    meaning: Meaning | None  # None: empty, or a status that is in no table
     is_empty: bool = False
-    is_word: bool = True  # a word of the system; False: an exit code, an error or a flag
+    is_word: bool = True  # a status of the system; False: an exit code, an error or a flag
 
     def __str__(self) -> str:
         return f"{self.field} {self.value or 'null'}"
 
 
 def qualify_status(word: str, status: Meaning | None, qualifiers: Sequence[Qualifier]) -> Meaning | None:
-    """What a status means together with the fields that qualify it. None: it does not say how the job ended.
+    """The meaning of a status together with its qualifiers. None: the outcome is unclear.
 
-    A status that is no end, or that says failed or cancelled, is not improved by any field. Success needs
-    every field to agree, and a neutral word such as `completed` needs one that is not empty, if there is any.
+    No field improves a status that is not an end, or that means failed or cancelled. Success needs every
+    field to agree, and a neutral status such as `completed` needs one that is not empty, if there is any.
     """
     if status is None or not status.is_end:
         return status
@@ -141,7 +141,7 @@ def qualifiers_of(declaration: Declaration, fields: Any) -> list[Qualifier]:
     if declaration.outcome:
         return [_declared(path, value_at(fields, path), declaration.statuses) for path in declaration.outcome]
     if not isinstance(declaration.call, HttpCall):
-        return []  # the models of AWS are known: their status says all
+        return []  # the status of an AWS service is sufficient
     table = {**OUTCOME_STATUSES, **declaration.statuses}
     path = parse_path(declaration.status) if declaration.status else ()
     found: list[Qualifier] = []
@@ -159,16 +159,16 @@ def qualifiers_of(declaration: Declaration, fields: Any) -> list[Qualifier]:
 
 
 def _is_own_success(qualifier: Qualifier) -> bool:
-    """Whether it is the job's own conclusion, and that is success. A part that failed was then allowed to."""
+    """Whether it is the job's own conclusion, and success. A part that failed was then allowed to fail."""
     return qualifier.meaning is Meaning.SUCCEEDED and _folded(qualifier.field) in _OUTCOMES
 
 
 def _contradictions(
     holder: Mapping[Any, Any], table: StatusTable, *, skipped: object, with_parts: bool
 ) -> Iterator[Qualifier]:
-    """Fields by the ends of their names, in this object and below it, that do not agree with a success.
+    """Fields, recognised by the ends of their names, in this object and below it, that contradict success.
 
-    They decide nothing: with one of them, how the job ended is not known.
+    They decide nothing: with one of them, the outcome is unclear.
     """
     for name, value in holder.items():
         if name == skipped or _folded(name).startswith(_OTHER_JOBS):
@@ -221,7 +221,7 @@ def _contradiction(
     if found is None or found.is_empty or found.meaning is Meaning.SUCCEEDED:
         return
     if found.meaning is None and not is_specific and (not is_job or end == "result" or value == 0):
-        return  # a word of something else: only a job's own unknown state keeps it open
+        return  # a status of something else: only a job's own unknown state keeps it open
     if not ("." in where and normalize(found.value) in _LEFT_OUT):
         yield replace(found, meaning=None)
 
@@ -252,7 +252,7 @@ def _joined(holder: str, name: object) -> object:
 
 
 def _declared(path: str, value: Any, table: StatusTable) -> Qualifier:
-    """A declared field. It is required: a response without it does not say how the job ended."""
+    """A declared field. It is required: without it the outcome is unclear."""
     word = _word(path, value, table)
     if word.meaning is not None:
         return word
@@ -285,9 +285,9 @@ def _beside(holder: Any, table: StatusTable, *, skipped: object, is_innermost: b
 
 
 def _other_status(field: str, value: Any, table: StatusTable, *, is_path_stated: bool) -> Iterator[Qualifier]:
-    """`state` beside `status`, or the reverse. A neutral word does not say how the job ended.
+    """`state` beside `status`, or the reverse. A neutral status has no outcome.
 
-    A word in no table may be a state of the job, and then it is not over. It may also be a part of a country:
+    A value in no table may be a state of the job, which is then not over. It may also be a part of a country:
     where the path to the status is stated, it does not count.
     """
     if not isinstance(value, str) or normalize(value) in NEUTRAL_STATUSES:
@@ -302,7 +302,7 @@ def _object(
 ) -> Iterator[Qualifier]:
     """An object such as `result` counts by its own status and outcome; without any it is only a result.
 
-    A `conclusion` is never only a result: one that can not be read does not say how the job ended.
+    A `conclusion` is never only a result: with one that cannot be parsed, the outcome is unclear.
     """
     found = list(_nested(path, holder, table, depth=depth))
     if holder and not found and folded in _CONCLUSIONS:
@@ -329,7 +329,7 @@ def _nested(path: str, holder: Mapping[Any, Any], table: StatusTable, *, depth: 
 def _read(
     field: str, folded: str, value: Any, table: StatusTable, *, only_known: bool = False
 ) -> Qualifier | None:
-    """One field by its name; None: it says nothing."""
+    """Read one field by its name; None: it means nothing."""
     if folded in _CODES_AND_SIGNALS:
         no_code = isinstance(value, Mapping | list) or (folded in _SIGNALS and _is_nothing(value))
         return None if no_code else _code(field, folded, value, table)
@@ -354,9 +354,9 @@ def _read(
 
 
 def _success(field: str, value: Any, table: StatusTable) -> Qualifier | None:
-    """`success` with a value that is not a truth value: a word, or a number that may be a count."""
+    """`success` with a value that is not a boolean: a status, or a number that may be a count."""
     if isinstance(value, int | float) and value == 0:
-        return Qualifier(field, str(value), None, is_word=False)  # none, or false: it does not say which
+        return Qualifier(field, str(value), None, is_word=False)  # a count of zero, or false
     if not isinstance(value, str):
         return None
     meaning = Meaning.FAILED if normalize(value) in ("no", "0") else table.get(normalize(value))
@@ -364,7 +364,7 @@ def _success(field: str, value: Any, table: StatusTable) -> Qualifier | None:
 
 
 def _is_nothing(value: Any, depth: int = 0) -> bool:
-    """Whether an error is none: null, 0, false, empty, or an object or a list of nothing else."""
+    """Whether an error is absent: null, 0, false, empty, or an object or a list of nothing else."""
     if isinstance(value, Mapping | list) and depth < MAX_DEPTH:
         inside = value.values() if isinstance(value, Mapping) else value
         return all(_is_nothing(each, depth + 1) for each in inside)

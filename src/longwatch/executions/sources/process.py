@@ -1,13 +1,11 @@
-"""Processes of this machine as a source, and the exit status of those that are not children.
+"""Processes of this machine as a source, with the exit status of those that are not children.
 
-A process is held open from the first look on. From Linux 6.15 on the kernel keeps its exit status for whoever
-holds it; before, the status is to be read only between its end and its parent's question, and only by the
-same user.
+The kernel reports the exit status of a process to its parent. Other processes can read it from Linux 6.15 on
+if they hold a pidfd of the process when it exits, so the source opens one at the first poll. On older kernels
+the status can only be read from the zombie, before the parent waits for it, and only by the same user.
+Otherwise the process has ended with an unknown outcome, which is neither a failure nor a success.
 
-The id of a process is used again after it, so a job is called by its id, the time at which it started, its
-machine and the namespace in which its id counts. How a process ended is told to its parent. Others learn it
-from Linux 6.15 on if they had the process open when it ended, or from what is left of it until the parent has
-asked. Elsewhere it has ended, and how is not to be known: that is no failure and no success.
+Process ids are reused, so a job is identified by pid, start time, machine and pid namespace.
 """
 
 from __future__ import annotations
@@ -46,21 +44,21 @@ _EXIT_FIELD = 49  # of /proc/PID/stat, counted after the name
 
 
 class ProcessHandle:
-    """A process that is held open, so that the kernel remembers how it ended."""
+    """An open pidfd of a process, so that the kernel keeps its exit status."""
 
     def __init__(self, process: ProcessIdentity) -> None:
         self._process = process
-        self._descriptor = _opened(process)
+        self._descriptor = _open_pidfd(process)
         self._status: int | None = None
 
     def exit_status(self) -> int | None:
-        """As `waitpid` has it, once it has ended; None if it is not to be read."""
+        """The status as of `waitpid`, once the process has ended; None if it cannot be read."""
         if self._status is None and self._descriptor is not None:
-            self._status = _remembered(self._descriptor)
+            self._status = _pidfd_status(self._descriptor)
         if self._status is None:
-            self._status = _left_behind(self._process)
+            self._status = _zombie_status(self._process)
         if self._status is not None or process_started(self._process.pid) != self._process.started:
-            self.close()  # nothing more is to be read; who watches many would run out of descriptors
+            self.close()  # nothing more can be read; many watches would run out of descriptors
         return self._status
 
     def close(self) -> None:
@@ -80,45 +78,45 @@ def exit_text(status: int) -> str:
     return f"exited with {os.WEXITSTATUS(status)}"
 
 
-def _opened(process: ProcessIdentity) -> int | None:
+def _open_pidfd(process: ProcessIdentity) -> int | None:
     if not hasattr(os, "pidfd_open"):
         return None
     try:
         descriptor = os.pidfd_open(process.pid)
     except OSError:
         return None
-    # Between being recognised and being opened its id may have gone to another.
+    # The pid may have been reused between the check and the call.
     if process.started is not None and process_started(process.pid) != process.started:
         os.close(descriptor)
         return None
     return descriptor
 
 
-def _remembered(descriptor: int) -> int | None:
+def _pidfd_status(descriptor: int) -> int | None:
     import fcntl
 
-    asked = bytearray(_INFO.size)
-    struct.pack_into("=Q", asked, 0, _HAS_EXIT)
+    info = bytearray(_INFO.size)
+    struct.pack_into("=Q", info, 0, _HAS_EXIT)
     try:
-        fcntl.ioctl(descriptor, _GET_INFO, asked)
+        fcntl.ioctl(descriptor, _GET_INFO, info)
     except OSError as error:
         if error.errno in (errno.ENOTTY, errno.EINVAL, errno.ESRCH, errno.EOPNOTSUPP, errno.EPERM):
             return None
         raise
-    fields = _INFO.unpack(asked)
+    fields = _INFO.unpack(info)
     return int(fields[-1]) if fields[0] & _HAS_EXIT else None
 
 
-def _left_behind(process: ProcessIdentity) -> int | None:
-    """The status in what is left of it. The kernel shows zero to those it does not trust: never read that."""
+def _zombie_status(process: ProcessIdentity) -> int | None:
+    """The status of the zombie. The kernel shows zero to other users, so theirs is never read."""
     if sys.platform != "linux":
         return None
-    place = Path(f"/proc/{process.pid}")
+    folder = Path(f"/proc/{process.pid}")
     try:
-        fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
         owners = {
             line.split()[0]: line.split()[1:]
-            for line in (place / "status").read_text().splitlines()
+            for line in (folder / "status").read_text().splitlines()
             if line[1:3] == "id"
         }
     except OSError:
@@ -129,11 +127,11 @@ def _left_behind(process: ProcessIdentity) -> int | None:
     return int(fields[_EXIT_FIELD]) if trusted and is_same and fields[0] == "Z" else None
 
 
-CALL = "process:look"
+CALL = "process:look"  # wire: evidence of verdicts
 PREFIX = "pid:"
 EVERY_SECONDS = 1.0
-LAST_PID, MOST_DIGITS = 2**31 - 1, 11  # what is beyond is no process id anywhere
-UNREADABLE = "it has ended, and how was not to be read; `longwatch run` records how a command ends"
+LAST_PID, MOST_DIGITS = 2**31 - 1, 11  # the largest process id of any system
+UNREADABLE = "ended, exit status not readable; `longwatch run` records how a command ends"
 
 
 class ProcessSource:
@@ -143,20 +141,20 @@ class ProcessSource:
 
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
-        self._opened: dict[str, ProcessHandle] = {}
+        self._handles: dict[str, ProcessHandle] = {}
         self._lock = threading.Lock()
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         return {each.key: self._poll_one(each) for each in executions}
 
     def begin(
-        self, what: str, *, region: str | None = None, account: str | None = None
+        self, pid_text: str, *, region: str | None = None, account: str | None = None
     ) -> Execution | SourceProblem | None:
-        if not (what.isascii() and what.isdigit() and 1 <= int(what[:MOST_DIGITS]) <= LAST_PID):
-            return SourceProblem(f"{what!r} is no process id; write pid:123", lasting=True)
-        pid, now = int(what), self._clock.now_ms()
+        if not (pid_text.isascii() and pid_text.isdigit() and 1 <= int(pid_text[:MOST_DIGITS]) <= LAST_PID):
+            return SourceProblem(f"Invalid process id {pid_text!r}. Use pid:123", lasting=True)
+        pid, now = int(pid_text), self._clock.now_ms()
         if sys.platform == "win32":
-            return SourceProblem("processes are not watched on Windows", lasting=True)
+            return SourceProblem("Processes cannot be watched on Windows", lasting=True)
         process = ProcessIdentity(this_host(), pid, process_started(pid), this_namespace())
         if probe(pid, process.started) is Presence.GONE:
             return None
@@ -179,46 +177,48 @@ class ProcessSource:
 
     def close(self) -> None:
         with self._lock:
-            opened, self._opened = list(self._opened.values()), {}
+            opened, self._handles = list(self._handles.values()), {}
         for each in opened:
             each.close()
 
     def _poll_one(self, execution: Execution) -> SourceResult:
         at = self._clock.now_ms()
         jobs: dict[str, Job] = {}
-        for job in (job for wave in execution.stages for job in wave.jobs):
+        for job in execution.jobs():
             process = process_of(job.job_id)
             if process is None:
                 return not_a_process(job.job_id)
             if not is_on_this_machine(process):
                 return SourceProblem(
-                    f"process {process.pid} belongs to {process.host}; only there it is seen"
+                    f"Process {process.pid} runs on {process.host} and can only be polled there"
                 )
-            jobs[job.job_id] = map_job(job, self._look(job.job_id, process), called=f"{PREFIX}{process.pid}")
+            jobs[job.job_id] = map_job(
+                job, self._map_process(job.job_id, process), item_name=f"{PREFIX}{process.pid}"
+            )
         return SourceResponse(CALL, at, jobs, next_at=at + round(EVERY_SECONDS * 1000))
 
-    def _look(self, job_id: str, process: ProcessIdentity) -> MappedStatus:
+    def _map_process(self, job_id: str, process: ProcessIdentity) -> MappedStatus:
         opened = self._open(job_id, process)
         if probe(process.pid, process.started) is not Presence.GONE:
             return MappedStatus("running", Meaning.RUNNING)
         status = opened.exit_status()
         if status is None:
             return MappedStatus("ended", Meaning.ENDED, UNREADABLE)
-        word = exit_text(status)
+        text = exit_text(status)
         if status == 0:
-            return MappedStatus(word, Meaning.SUCCEEDED)
-        return MappedStatus(word, Meaning.FAILED, word)
+            return MappedStatus(text, Meaning.SUCCEEDED)
+        return MappedStatus(text, Meaning.FAILED, text)
 
     def _open(self, job_id: str, process: ProcessIdentity) -> ProcessHandle:
         with self._lock:
-            if job_id not in self._opened:
-                self._opened[job_id] = ProcessHandle(process)
-            return self._opened[job_id]
+            if job_id not in self._handles:
+                self._handles[job_id] = ProcessHandle(process)
+            return self._handles[job_id]
 
 
 def not_a_process(job_id: str) -> SourceProblem:
-    """The problem that an id is which names no process and its start."""
-    return SourceProblem(f"{job_id!r} is not a process; `longwatch watch pid:123` adds one", lasting=True)
+    """The problem for an id that does not name a process and its start."""
+    return SourceProblem(f"Invalid process {job_id!r}. Add one with `longwatch watch pid:123`", lasting=True)
 
 
 def is_on_this_machine(process: ProcessIdentity) -> bool:
@@ -229,13 +229,13 @@ def is_on_this_machine(process: ProcessIdentity) -> bool:
 
 
 def job_id_of(process: ProcessIdentity) -> str:
-    """`123@4567@host@pid:[4026531836]`: all that it is recognised by."""
+    """`123@4567@host@pid:[4026531836]`: pid, start, machine and pid namespace."""
     started = "" if process.started is None else str(process.started)
     return f"{process.pid}@{started}@{process.host}@{process.namespace or ''}"
 
 
 def process_of(job_id: str) -> ProcessIdentity | None:
-    """The process that a job is."""
+    """The process of a job id; None for an invalid one."""
     parts = job_id.split("@")
     if len(parts) != 4 or not parts[0].isdigit():
         return None
@@ -244,7 +244,7 @@ def process_of(job_id: str) -> ProcessIdentity | None:
 
 
 def _command(pid: int) -> str | None:
-    """What it is called, if that is to be had."""
+    """The name of its command, if it can be read."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip() or None
     except OSError:

@@ -1,7 +1,8 @@
-"""The registry of sources: ours, and those of other packages. A broken one stops no other.
+"""The registry of sources: shipped, declared in the settings, and of other packages.
 
-A package offers one as an entry point of the group `longwatch.sources`, which is a `Declaration`, or a
-function without arguments that makes a `Source`. Nothing is imported or connected before it is used.
+A package provides one as an entry point of the group `longwatch.sources`, which is a `Declaration`, or a
+function without arguments that makes a `Source`. Nothing is imported or connected before it is used, and a
+broken source does not affect the others.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class OfferedSource:
-    """A source of another package, under the name of its entry point. Whatever it raises is a problem."""
+    """A source of another package, under the name of its entry point. Exceptions become problems."""
 
     def __init__(self, name: str, package: str, load: Callable[[], Source]) -> None:
         self.name = name
@@ -40,31 +41,31 @@ class OfferedSource:
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         try:
-            found = _by_key(executions, self._loaded().poll(executions))
+            found = _by_key(executions, self._get().poll(executions))
             for each in found.values():
                 if not isinstance(each, SourceResult):
-                    raise TypeError(f"it answered with {type(each).__name__}")
+                    raise TypeError(f"poll returned {type(each).__name__}")
             return found
-        except Exception as error:  # noqa: BLE001 - nobody knows what a package may raise
+        except Exception as error:  # noqa: BLE001 - a package may raise anything
             return {each.key: self._problem(error) for each in executions}
 
     def begin(
-        self, what: str, *, region: str | None = None, account: str | None = None
+        self, job_id: str, *, region: str | None = None, account: str | None = None
     ) -> Execution | SourceProblem | None:
-        """What the source itself begins, or a job of this id."""
+        """The execution that the source creates, or one of a single job with this id."""
         from longwatch.executions.sources.resolve import one_job
 
         try:
-            source = self._loaded()
+            source = self._get()
             if isinstance(source, Starter):
-                return source.begin(what, region=region, account=account)
+                return source.begin(job_id, region=region, account=account)
         except Exception as error:  # noqa: BLE001 - as above
             return self._problem(error)
-        return one_job(self, f"{self.name}:{what}", what, region=region, account=account)
+        return one_job(self, f"{self.name}:{job_id}", job_id, region=region, account=account)
 
     def check(self) -> SourceProblem | None:
         try:
-            source = self._loaded()
+            source = self._get()
             return source.check() if isinstance(source, SourceCheck) else None
         except Exception as error:  # noqa: BLE001 - as above
             return self._problem(error)
@@ -73,38 +74,38 @@ class OfferedSource:
         if self._source is not None:
             try:
                 self._source.close()
-            except Exception as error:  # noqa: BLE001 - as above, and others are still to be closed
+            except Exception as error:  # noqa: BLE001 - as above, and the others still have to be closed
                 log.warning("%s", self._problem(error).message)
 
-    def _loaded(self) -> Source:
+    def _get(self) -> Source:
         if self._source is None:
             self._source = self._load()
         return self._source
 
     def _problem(self, error: Exception) -> SourceProblem:
         return SourceProblem(
-            f"The source {self.name!r} of {self._package} can not be used ({type(error).__name__}: {error})",
+            f"Source {self.name!r} of package {self._package} failed ({type(error).__name__}: {error})",
             lasting=True,
         )
 
 
 def _by_key(
-    executions: Sequence[Execution], told: Mapping[Any, SourceResult]
+    executions: Sequence[Execution], results: Mapping[Any, SourceResult]
 ) -> dict[ExecutionKey, SourceResult]:
-    """The responses by key. A package may still map execution ids, as long as each is there once."""
+    """The results by key. A package may still map execution ids, as long as each occurs once."""
     times = Counter(each.execution_id for each in executions)
     found = {}
     for each in executions:
-        name = each.execution_id if each.key not in told and times[each.execution_id] == 1 else each.key
-        if name not in told:
+        name = each.execution_id if each.key not in results and times[each.execution_id] == 1 else each.key
+        if name not in results:
             raise LookupError(f"no response for {each.key}; return a mapping of `Execution.key`")
-        found[each.key] = told[name]
+        found[each.key] = results[name]
     return found
 
 
 GROUP = "longwatch.sources"
 SHIPPED = "longwatch"
-RESERVED = frozenset({"aws", "https", "pid"})  # what addresses of shipped sources begin with
+RESERVED = frozenset({"aws", "https", "pid"})  # prefixes of shipped sources
 
 Make = Callable[[], Source]
 
@@ -114,25 +115,25 @@ class SourceEntry:
     """One source in the list."""
 
     name: str  # in `Execution.source`
-    usage: str  # what people type, as `aws:codebuild:ID`
+    usage: str  # for people, as `aws:codebuild:ID`
     about: str
     origin: str  # longwatch, a file, or a package
     make: Make
 
     @property
     def prefix(self) -> str:
-        """What stands before an id."""
+        """The part before the id."""
         return self.usage.removesuffix("ID").removesuffix("URL")
 
 
 class Sources(Mapping[str, Source]):
-    """The sources by name, each made when it is first asked for."""
+    """The sources by name, each made when it is first used."""
 
     def __init__(self, entries: Sequence[SourceEntry]) -> None:
         self.entries = tuple(entries)
         self._by_name = {each.name: each for each in entries}
         self._made: dict[str, Source] = {}
-        self._lock = threading.Lock()  # threads share them, and one that is made twice is closed once
+        self._lock = threading.Lock()  # threads share them, and a source must not be made twice
 
     def __getitem__(self, name: str) -> Source:
         with self._lock:
@@ -146,8 +147,8 @@ class Sources(Mapping[str, Source]):
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def meant(self, target: str) -> tuple[SourceEntry, str] | None:
-        """The source that something typed means, and the id; None if it is no address of any source."""
+    def resolve(self, target: str) -> tuple[SourceEntry, str] | None:
+        """The source and the job id of a target such as `aws:codebuild:ID`; None if no source matches."""
         if target.startswith(("http://", "https://")):
             return self._by_name["http"], target
         for entry in self.entries:
@@ -155,12 +156,12 @@ class Sources(Mapping[str, Source]):
                 return entry, target.removeprefix(entry.prefix)
         if target.startswith("aws:"):
             raise InvalidInput(
-                f"{target!r} names no source. There are {', '.join(each.usage for each in self.entries)}."
+                f"Unknown source in {target!r}. Use one of {', '.join(each.usage for each in self.entries)}."
             )
         return None
 
     def close(self) -> None:
-        """Let go of the connections of those that were made."""
+        """Close the sources that were made."""
         with self._lock:
             made, self._made = list(self._made.values()), {}
         for source in made:
@@ -174,13 +175,13 @@ def sources(
     headers: Mapping[str, str] | None = None,
     every_seconds: float | None = None,
 ) -> Sources:
-    """All sources. In this process `headers` are sent with every HTTP request, and `every_seconds` counts
-    more than the time between two looks that is declared."""
+    """All sources. `headers` are sent with every HTTP request, and `every_seconds` overrides the declared
+    interval, in this process only."""
     from importlib.metadata import entry_points
 
     making = _Making(clock, headers or {}, every_seconds)
     entries = [*_shipped(making)]
-    taken = {each.name for each in entries}
+    names = {each.name for each in entries}
     mistakes: list[str] = []
     where = str(settings.file) if settings and settings.file else "longwatch.toml"
     for name, table in (settings.watches if settings else {}).items():
@@ -189,27 +190,25 @@ def sources(
         except InvalidSettings as error:
             mistakes += error.mistakes
             continue
-        if name in CI:  # one's own declaration replaces it
+        if name in CI:  # a declaration in the settings replaces it
             entries = [each for each in entries if each.name != name]
-        elif name in taken or name in RESERVED:
-            mistakes.append(
-                f"{where}: watches.{name} has the name of a source that is shipped; choose another"
-            )
-        taken.add(name)
+        elif name in names or name in RESERVED:
+            mistakes.append(f"{where}: watches.{name} has the name of a shipped source. Use another name")
+        names.add(name)
         entries.append(_declared(declaration, where, making))
     if mistakes:
         raise InvalidSettings(mistakes)
     entries += [
         _entry_point(point, making)
         for point in entry_points(group=GROUP)
-        if point.name not in taken  # one's own settings count more than somebody's package
+        if point.name not in names  # the settings override packages
     ]
     return Sources(entries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """What sources are made with."""
+    """The options that sources are made with."""
 
     clock: Clock
     headers: Mapping[str, str]
@@ -225,7 +224,7 @@ class _Making:
 def source_of(
     declaration: Declaration, *, clock: Clock = SYSTEM_CLOCK, headers: Mapping[str, str] | None = None
 ) -> Source:
-    """The source that a declaration declares."""
+    """Make the source of a declaration."""
     from longwatch.executions.sources.declared import DeclaredSource
 
     if isinstance(declaration.call, AwsCall):

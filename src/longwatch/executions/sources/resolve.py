@@ -1,4 +1,4 @@
-"""From what people type to the execution that is meant: the one that is watched already, or a new one."""
+"""Resolves a target on the command line to an execution: one that is stored already, or a new one."""
 
 from __future__ import annotations
 
@@ -17,76 +17,76 @@ def resolve_execution(
     store: ExecutionStore,
     source: Source,
     target: str,
-    what: str,
+    job_id: str,
     *,
     region: str | None = None,
     account: str | None = None,
 ) -> Execution | SourceProblem | None:
-    """The execution behind a target such as `aws:codebuild:demo:1`, whose id is `what`, in the store.
+    """The stored execution of a target such as `aws:codebuild:demo:1`, whose job id is `job_id`.
 
-    One that is open is gone on with. For one that has ended its source is asked whether the same id means
-    something new by now. None: the source does not know it.
+    An open execution is resumed. For one that has ended, the source is polled for a new run of the same id.
+    None: the source does not have it.
     """
-    known = _only(store, target) or _open(store, target)
-    if known is not None and known.execution_id == target and (known.is_open or _repeats(source)):
-        return known  # the id of a run behind an address is no address itself
-    fresh = begin(source, target, what, region=region, account=account)
-    if isinstance(fresh, SourceProblem) or fresh is None:
-        return known or fresh
-    if known is not None and known.is_open and _repeats(source):
-        return known  # nothing tells two runs of one id apart, so the one that is open is meant
-    # A plan that is read from the source may have another name by now, as after an exec of a process.
-    there = store.get(fresh.execution_id, fresh.plan_id) or _only(store, fresh.execution_id)
-    if there is not None:
-        return there
+    stored = _only(store, target) or _open(store, target)
+    if stored is not None and stored.execution_id == target and (stored.is_open or _repeats(source)):
+        return stored  # the id of a run at a URL is not a URL itself
+    new = begin(source, target, job_id, region=region, account=account)
+    if isinstance(new, SourceProblem) or new is None:
+        return stored or new
+    if stored is not None and stored.is_open and _repeats(source):
+        return stored  # runs of one id cannot be distinguished: resume the open one
+    # A plan that is read from the source may have been renamed, as after an exec of a process.
+    existing = store.get(new.execution_id, new.plan_id) or _only(store, new.execution_id)
+    if existing is not None:
+        return existing
     try:
-        return store.add(_with_own_run(store, fresh))
-    except AlreadyThere:  # another process began to watch it just now
-        return store.get(fresh.execution_id, fresh.plan_id)
+        return store.add(_with_own_run(store, new))
+    except AlreadyThere:  # another process stored it just now
+        return store.get(new.execution_id, new.plan_id)
 
 
 def begin(
-    source: Source, target: str, what: str, *, region: str | None, account: str | None
+    source: Source, target: str, job_id: str, *, region: str | None, account: str | None
 ) -> Execution | SourceProblem | None:
-    """A new execution, asked about once. A source that can not name one gets one job of this id."""
+    """A new execution after one poll. For a source that cannot create one, it has one job with this id."""
     if isinstance(source, Starter):
-        return source.begin(what, region=region, account=account)
-    return one_job(source, target, what, region=region, account=account)
+        return source.begin(job_id, region=region, account=account)
+    return one_job(source, target, job_id, region=region, account=account)
 
 
 def one_job(
-    source: Source, execution_id: str, what: str, *, region: str | None, account: str | None
+    source: Source, execution_id: str, job_id: str, *, region: str | None, account: str | None
 ) -> Execution | SourceProblem | None:
-    """An execution of one job, if its source knows it."""
-    fresh = Execution(
+    """An execution of one job, if its source has it."""
+    new = Execution(
         execution_id=execution_id,
         plan_id=source.name,
         source=source.name,
-        # Whether it is a drill is not told: the stricter rule waits for its launch actions in any case.
+        # DRS does not report whether it is a drill: the stricter rule waits for its launch actions.
         mode=Mode.RECOVERY if source.name == "drs" else Mode.JOB,
         started_at=0,
-        stages=(Stage(source.name, (Job(what, region=region or region_in(what), account=account),)),),
+        stages=(Stage(source.name, (Job(job_id, region=region or region_in(job_id), account=account),)),),
         total_stages=1,
     )
-    told = source.poll([fresh])[fresh.key]
-    if not isinstance(told, SourceResponse):
-        return told
-    return None if told.missing else replace(fresh, started_at=told.at // 1000 * 1000)
+    result = source.poll([new])[new.key]
+    if not isinstance(result, SourceResponse):
+        return result
+    return None if result.missing else replace(new, started_at=result.at // 1000 * 1000)
 
 
-def _with_own_run(store: ExecutionStore, fresh: Execution) -> Execution:
-    """The execution whose id alone names its run: it says what is watched, and is what people type."""
+def _with_own_run(store: ExecutionStore, new: Execution) -> Execution:
+    """The execution with its id as run id, if that is free: the id is job_id users type."""
     try:
-        is_taken = store.get(fresh.execution_id) is not None
+        is_used = store.get(new.execution_id) is not None
     except AmbiguousExecution:
-        is_taken = True
-    text = fresh.execution_id
+        is_used = True
+    text = new.execution_id
     fits = len(text.encode()) <= MAX_RUN_ID_BYTES and not text.startswith(RESERVED_PREFIX)
-    return replace(fresh, own_run_id=text) if fits and not is_taken else fresh
+    return replace(new, own_run_id=text) if fits and not is_used else new
 
 
 def _only(store: ExecutionStore, execution_id: str) -> Execution | None:
-    """The only execution of this id; None where several plans have one: the source names the plan then."""
+    """The only execution of this id; None where several plans have one."""
     try:
         return store.get(execution_id)
     except AmbiguousExecution:
@@ -94,7 +94,7 @@ def _only(store: ExecutionStore, execution_id: str) -> Execution | None:
 
 
 def _open(store: ExecutionStore, target: str) -> Execution | None:
-    """The newest open one whose id is this target and a mark of its own."""
+    """The newest open execution whose id is this target with a run label."""
     found = [each for each in store.open_executions() if each.execution_id.startswith(f"{target}@")]
     return max(found, key=lambda each: each.started_at, default=None)
 

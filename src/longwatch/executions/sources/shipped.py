@@ -1,4 +1,4 @@
-"""The systems that longwatch knows, as declarations. A test holds those of AWS against botocore's models."""
+"""The declarations of the shipped sources. A test compares those of AWS with botocore's models."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from longwatch.executions.sources.declarations import (
 HOUR = 3600.0
 
 
-def _statuses(said: str) -> frozenset[str]:
-    return frozenset(normalize(word) for word in said.split())
+def _statuses(listed: str) -> frozenset[str]:
+    return frozenset(normalize(status) for status in listed.split())
 
 
 STEP_FUNCTIONS = Declaration(
@@ -45,7 +45,7 @@ STEP_FUNCTIONS = Declaration(
     reason=("error", "cause"),
     began="startDate",
     plan="stateMachineArn",
-    since="redriveDate",  # a failed execution goes on under its own ARN when it is redriven
+    since="redriveDate",  # a redriven execution keeps its ARN
 )
 
 CODEBUILD = Declaration(
@@ -137,7 +137,7 @@ GLUE = Declaration(
 
 CLOUDFORMATION = Declaration(
     name="cloudformation",
-    about="What is being done to a CloudFormation stack, by the stack's name or ARN",
+    about="An operation on a CloudFormation stack, by the stack's name or ARN",
     prefix="aws:cloudformation:",
     call=AwsCall(
         service="cloudformation",
@@ -154,7 +154,7 @@ CLOUDFORMATION = Declaration(
         "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_ROLLBACK_IN_PROGRESS "
         "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS IMPORT_IN_PROGRESS IMPORT_ROLLBACK_IN_PROGRESS",
         succeeded="CREATE_COMPLETE UPDATE_COMPLETE DELETE_COMPLETE IMPORT_COMPLETE",
-        # Whatever ends in a rollback has not done what it was there for.
+        # An operation that ends in a rollback has failed.
         failed="CREATE_FAILED ROLLBACK_FAILED ROLLBACK_COMPLETE DELETE_FAILED UPDATE_FAILED "
         "UPDATE_ROLLBACK_FAILED UPDATE_ROLLBACK_COMPLETE IMPORT_ROLLBACK_FAILED IMPORT_ROLLBACK_COMPLETE",
     ),
@@ -183,7 +183,7 @@ CLOUDFORMATION = Declaration(
     ),
     began="CreationTime",
     plan="StackName",
-    own_id="StackId",  # a stack that is gone is still known by it, and one of the same name is another
+    own_id="StackId",  # it also finds a deleted stack, and not a later one of the same name
     operations=(
         Operation(
             name="create",
@@ -226,13 +226,13 @@ COMMON_STATUSES = statuses(
     failed="failed failure error errored fault timed_out timeout expired rejected",
     cancelled="cancelled canceled aborted stopped revoked terminated",
 )
-"""What most HTTP APIs say. The code of a response is a word too: 202 is running."""
+"""The statuses of most HTTP APIs. The code of a response is a status too: 202 is running."""
 CODE_STATUSES = statuses(succeeded="HTTP_200 HTTP_201 HTTP_203 HTTP_204")
-"""What the code of a response without a status means, where the user accepts it as one."""
+"""The codes of responses without a status, where the user accepts the code as one."""
 
 HTTP = Declaration(
     name="http",
-    about="Any HTTP endpoint that tells a status, by its URL",
+    about="Any HTTP endpoint that reports a status, by its URL",
     call=HttpCall(),
     status=None,
     statuses=COMMON_STATUSES,
@@ -283,7 +283,7 @@ GITLAB = Declaration(
         headers={"PRIVATE-TOKEN": "${GITLAB_TOKEN|GITLAB_ACCESS_TOKEN:-}"},
     ),
     status="status",
-    outcome=("status",),  # it says all by itself
+    outcome=("status",),  # the status has the outcome
     statuses=statuses(
         pending="created waiting_for_resource waiting_for_callback preparing pending manual scheduled",
         running="running canceling",
@@ -308,7 +308,7 @@ JENKINS = Declaration(
         headers={"Authorization": "Basic ${JENKINS_USER_ID:-}:${JENKINS_API_TOKEN:-}"},
     ),
     status="building",
-    outcome=("result",),  # set while it still builds, too
+    outcome=("result",),  # also set while it is building
     statuses=statuses(
         running="true",
         succeeded="SUCCESS",

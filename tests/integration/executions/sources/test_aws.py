@@ -236,7 +236,7 @@ def test_a_run_of_a_glue_job_has_an_id_of_two_parts(world: World, clock: FakeClo
 
     assert execution.status is Status.SUCCEEDED
     assert service.calls[0] == ("GetJobRun", {"JobName": "nightly/load", "RunId": "jr_1"})
-    assert "write FIRST/SECOND" in problem(source, "nightly").message
+    assert "Use FIRST/SECOND" in problem(source, "nightly").message
 
 
 def test_a_stack_is_watched_with_its_resources_over_all_pages(world: World, clock: FakeClock) -> None:
@@ -319,7 +319,7 @@ def test_throttling_is_waited_out_and_lack_of_rights_is_told(world: World, name:
 
     assert (throttled.throttled, throttled.lasting, throttled.retry_after_seconds) == (True, False, 7.0)
     assert denied.lasting
-    assert f"need the right to {AWS[name].call.name}" in denied.message
+    assert f"Allow {AWS[name].call.name}" in denied.message
     assert (expired.lasting, "Renew the AWS credentials" in expired.message) == (True, True)
     assert (broken.lasting, broken.throttled) == (False, False)
 
@@ -331,7 +331,7 @@ def test_a_lost_answer_is_a_problem_that_may_pass(world: World) -> None:
     found = problem(source, "j-1")
 
     assert not found.lasting
-    assert "can not be reached" in found.message
+    assert "is unreachable" in found.message
 
 
 def test_without_a_region_or_credentials_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +347,7 @@ def test_without_a_region_or_credentials_it_says_what_to_set(monkeypatch: pytest
     source.close()
 
     assert "Pass --region, or set AWS_DEFAULT_REGION" in no_region.message
-    assert "There are no AWS credentials to ask batch with" in no_credentials.message
+    assert "No AWS credentials to poll batch with" in no_credentials.message
     assert no_region.lasting
     assert no_credentials.lasting
 

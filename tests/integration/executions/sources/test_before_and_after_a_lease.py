@@ -57,7 +57,7 @@ def test_credentials_are_checked_before_a_lease_is_taken(
     add(shell, "codebuild", "demo:1")
     add(shell, "drs", "drsjob-11111111111111111")
 
-    with pytest.raises(InvalidInput, match="There are no AWS credentials to ask codebuild with"):
+    with pytest.raises(InvalidInput, match="No AWS credentials to poll codebuild with"):
         shell("executions", "watch", "--once")
 
     assert [(each.lease_holder, each.last_polled_at, each.failures) for each in stored()] == [
@@ -75,7 +75,7 @@ def test_one_source_without_credentials_is_reported_and_the_others_are_polled(
     watched = shell("executions", "watch")
 
     assert watched.return_value == 4
-    assert watched.stderr.count("executions of codebuild are not polled: There are no AWS credentials") == 1
+    assert watched.stderr.count("executions of codebuild are not polled: No AWS credentials") == 1
     (left,) = stored()
     assert (left.source, left.lease_holder, left.failures) == ("codebuild", None, 0)
 
@@ -91,7 +91,7 @@ def test_a_watch_that_is_resumed_without_credentials_leaves_the_record_as_it_was
     without_credentials.delenv("AWS_ACCESS_KEY_ID")
     without_credentials.delenv("AWS_SECRET_ACCESS_KEY")
 
-    with pytest.raises(InvalidInput, match="There are no AWS credentials"):
+    with pytest.raises(InvalidInput, match="No AWS credentials"):
         shell.watch(BUILD)
 
     assert stored() == [before]

@@ -53,8 +53,8 @@ def test_a_server_that_is_not_up_yet_is_waited_for_with_growing_delays(
     watched = shell.watch(f"http://127.0.0.1:{port}/job", "--timeout", "1m")
 
     assert watched.return_value == 3
-    assert watched.stderr.count("can not be reached") == 2  # once while it waits, and at the end
-    assert "how run" in watched.stderr
+    assert watched.stderr.count("is unreachable") == 2  # once while it waits, and at the end
+    assert "is not known: 127.0.0.1" in watched.stderr
 
 
 def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: Endpoint) -> None:
@@ -91,9 +91,9 @@ def test_an_aws_service_that_is_away_at_first_is_waited_out(shell: Shell, builds
     [
         (Said(404), ExecutionNotFound, "http does not know it. To wait for it, add --wait"),
         (Said(410), ExecutionNotFound, "http does not know it"),
-        (Said(401), InvalidInput, "answered 401. Pass the credentials with --header"),
-        (Said(403), InvalidInput, "answered 403. Pass the credentials with --header"),
-        (Said(400), InvalidInput, "answered 400"),
+        (Said(401), InvalidInput, "returned 401. Pass the credentials with --header"),
+        (Said(403), InvalidInput, "returned 403. Pass the credentials with --header"),
+        (Said(400), InvalidInput, "returned 400"),
     ],
 )
 def test_what_is_surely_wrong_is_reported_at_once(

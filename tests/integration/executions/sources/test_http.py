@@ -87,9 +87,9 @@ def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
     [
         ({"status": "job.state"}, {"status": "done", "job": {"state": "running"}}, ItemState.IN_PROGRESS),
         ({"status": "done"}, {"done": True}, ItemState.UNKNOWN),
-        ({"status": "done", "words": {"succeeded": ["true"]}}, {"done": True}, ItemState.DONE),
-        ({"status": None, "words": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ItemState.FAILED),
-        ({"status": None, "words": {"failed": ["HTTP 204"]}}, Said(204), ItemState.FAILED),
+        ({"status": "done", "statuses": {"succeeded": ["true"]}}, {"done": True}, ItemState.DONE),
+        ({"status": None, "statuses": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ItemState.FAILED),
+        ({"status": None, "statuses": {"failed": ["HTTP 204"]}}, Said(204), ItemState.FAILED),
         ({"accept_status_code": True}, Said(200, b"<html>"), ItemState.DONE),
         ({"accept_status_code": True}, Said(204), ItemState.DONE),
         ({"accept_status_code": True}, {"version": 3}, ItemState.DONE),
@@ -142,7 +142,7 @@ def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
     found = source_of().begin(f"{endpoint.url}/job#status=state")
 
     assert isinstance(found, SourceProblem)
-    assert "answered 200 without JSON, so there is no state (no type, b'<html>')" in found.message
+    assert "returned 200 without JSON, so without state (no type, b'<html>')" in found.message
 
 
 @pytest.mark.parametrize("code", [404, 410])
@@ -284,10 +284,10 @@ def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("http:///nowhere", "is no address of an HTTP server"),
-        ("http://me:pw@127.0.0.1/", "may hold no password"),
+        ("http:///nowhere", "Use http:// or https:// and a host"),
+        ("http://me:pw@127.0.0.1/", "contains a password"),
         ("http://[::1/", "Invalid IPv6 URL"),
-        ("http://127.0.0.1:9/#status=a..b", "'a..b' is no path"),
+        ("http://127.0.0.1:9/#status=a..b", "Invalid path 'a..b'"),
     ],
 )
 def test_what_is_no_address_is_refused(url: str, told: str) -> None:
@@ -303,7 +303,7 @@ def test_nobody_at_home_is_a_problem_that_may_pass() -> None:
 
     assert isinstance(found, SourceProblem)
     assert not found.lasting
-    assert "127.0.0.1:9 can not be reached" in found.message
+    assert "127.0.0.1:9 is unreachable" in found.message
 
 
 def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_that(

@@ -53,8 +53,8 @@ def spoken(parts: Iterable[bytes]) -> Iterator[str]:
         (b'{"status": null}', "has no status"),
         (b"{}", "it has nothing"),
         (b"[]", "it has a list"),
-        (b'{"status": "runn', "with JSON that can not be read"),
-        (b"[" * 200_000, "with JSON that can not be read"),
+        (b'{"status": "runn', "with invalid JSON"),
+        (b"[" * 200_000, "with invalid JSON"),
     ],
 )
 def test_json_without_a_status_is_never_taken_for_success(endpoint: Endpoint, body: bytes, told: str) -> None:
@@ -190,7 +190,7 @@ def test_what_a_declared_address_asks_with_is_in_no_message(endpoint: Endpoint) 
     found = source_of({"url": f"{endpoint.url}/{{id}}?key=s3cret"}).begin("1")
 
     assert isinstance(found, SourceProblem)
-    assert found.message == f"{endpoint.url}/1 answered 503"
+    assert found.message == f"{endpoint.url}/1 returned 503"
 
 
 def test_a_secret_of_the_environment_is_put_into_a_declared_address_and_into_no_message(
@@ -202,7 +202,7 @@ def test_a_secret_of_the_environment_is_put_into_a_declared_address_and_into_no_
     found = source_of({"url": f"{endpoint.url}/${{DEPLOY_TOKEN}}/{{id}}"}).begin("1")
 
     assert isinstance(found, SourceProblem)
-    assert found.message == f"{endpoint.url}/${{DEPLOY_TOKEN}}/1 answered 503"
+    assert found.message == f"{endpoint.url}/${{DEPLOY_TOKEN}}/1 returned 503"
     assert endpoint.asked[0][0] == "/s3%20cret/1"
 
 

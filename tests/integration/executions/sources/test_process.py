@@ -196,7 +196,7 @@ def test_who_was_not_there_can_not_know_how_it_ended_and_says_so(families: ExitS
     verdict = polled.execution.verdict
     assert verdict is not None
     assert verdict.status is Status.UNKNOWN
-    assert "it has ended, and how was not to be read" in (verdict.message or "")
+    assert "ended, exit status not readable" in (verdict.message or "")
     stored = store.get(execution.execution_id)
     assert stored is not None
     assert (stored.closed, stored.status) == (True, Status.UNKNOWN)
@@ -225,7 +225,7 @@ def test_a_process_of_another_machine_is_not_judged_from_here(source: ProcessSou
 
     (problem,) = told.values()
     assert isinstance(problem, SourceProblem)
-    assert "belongs to elsewhere" in problem.message
+    assert "runs on elsewhere" in problem.message
 
 
 def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
@@ -275,7 +275,7 @@ def test_a_job_that_is_no_process_is_told(source: ProcessSource) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "statuses"),
     [
         (0, "exited with 0"),
         (0x0300, "exited with 3"),

@@ -122,7 +122,7 @@ def test_retry_after_of_a_jobs_log_is_honoured_with_the_answer(drs: AwsService, 
     source.close()
     assert isinstance(answer, SourceResponse)
     assert answer.warnings == (
-        f"the log of {JOB} was not read: drs:DescribeJobLogItems answered ThrottlingException",
+        f"the log of {JOB} was not read: drs:DescribeJobLogItems returned ThrottlingException",
     )
     assert (answer.retry_after_seconds, answer.next_at) == (300.0, clock.now_ms() + 300_000)
 

@@ -56,7 +56,7 @@ def test_a_build_is_watched_to_its_end_and_recorded(shell: Shell, codebuild: Aws
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "statuses"),
     [("FAILED", "failed: demo:1: its status is FAILED"), ("STOPPED", "was cancelled: demo:1 was cancelled")],
 )
 def test_the_exit_code_is_one_for_what_went_wrong(
@@ -96,7 +96,7 @@ def test_time_that_is_up_during_an_outage_leaves_it_unknown(shell: Shell, codebu
     watched = shell.watch(BUILD, "--timeout", "10s")
 
     assert watched.return_value == 3
-    assert "how run aws:codebuild:demo:1 stands is not known" in watched.stderr
+    assert "status of run aws:codebuild:demo:1 is not known" in watched.stderr
 
 
 def test_a_second_watch_goes_on_where_the_first_was_left(shell: Shell, codebuild: AwsService) -> None:
@@ -145,7 +145,7 @@ def test_an_outage_is_told_once_and_waited_out(shell: Shell, codebuild: AwsServi
 
     assert watched.return_value == 0
     assert (
-        watched.stderr.count("no answer: codebuild in the default region answered ThrottlingException") == 1
+        watched.stderr.count("no answer: codebuild in the default region returned ThrottlingException") == 1
     )
 
 
@@ -194,7 +194,7 @@ def test_waiting_has_an_end_too(shell: Shell, codebuild: AwsService) -> None:
 def test_what_no_waiting_mends_is_told_at_once(shell: Shell, codebuild: AwsService) -> None:
     codebuild.fail("AccessDeniedException", "not authorized")
 
-    with pytest.raises(InvalidInput, match="need the right to codebuild:BatchGetBuilds"):
+    with pytest.raises(InvalidInput, match="Allow codebuild:BatchGetBuilds"):
         shell.watch(BUILD, "--wait")
 
 
@@ -202,7 +202,7 @@ def test_a_source_that_is_away_at_the_start_is_no_contact(shell: Shell) -> None:
     watched = shell.watch("http://127.0.0.1:9/job", "--timeout", "10s")
 
     assert watched.return_value == 3
-    assert "can not be reached" in watched.stderr
+    assert "is unreachable" in watched.stderr
 
 
 def test_events_are_data_too(shell: Shell, codebuild: AwsService) -> None:

@@ -128,7 +128,7 @@ def test_the_id_of_a_run_that_has_ended_is_no_address_and_what_follows_there_cor
     again = shell.watch(listed["execution_id"])
 
     assert again.return_value == 0
-    assert "from a later one of the same address" in again.stderr
+    assert "a later one at the same URL" in again.stderr
     assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 1
 
 

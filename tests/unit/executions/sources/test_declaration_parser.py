@@ -94,23 +94,26 @@ def test_steps_and_reasons_are_paths() -> None:
         ({"url": "https://deploys.example/"}, "watches.deploys.url has no {id}"),
         (
             {"url": "ftp://deploys.example/{id}"},
-            "watches.deploys.url 'ftp://deploys.example/x' is no address",
+            "watches.deploys.url: Invalid URL 'ftp://deploys.example/x'",
         ),
-        ({"url": "https://me:secret@deploys.example/{id}"}, "watches.deploys.url an address is stored"),
-        ({"status": "deploy..state"}, "watches.deploys.status 'deploy..state' is no path"),
+        (
+            {"url": "https://me:secret@deploys.example/{id}"},
+            "watches.deploys.url: The URL contains a password",
+        ),
+        ({"status": "deploy..state"}, "watches.deploys.status: Invalid path 'deploy..state'"),
         ({"status": 3}, "watches.deploys.status must be text, not 3"),
-        ({"reason": "a["}, "watches.deploys.reason 'a[' is no path"),
+        ({"reason": "a["}, "watches.deploys.reason: Invalid path 'a['"),
         ({"sucess": ["live"]}, "watches.deploys.sucess is unknown"),
         ({"succeeded": 3}, "watches.deploys.succeeded must be text or a list of texts, not 3"),
-        ({"failed": "live"}, "watches.deploys.failed has 'live', and succeeded has it too"),
+        ({"failed": "live"}, "watches.deploys.failed has 'live', which succeeded has too"),
         (
             {"succeeded": None, "running": "busy"},
-            "watches.deploys.succeeded is missing: no word means an end",
+            "watches.deploys.succeeded is missing: no status means an end",
         ),
         ({"every": "soon"}, "watches.deploys.every must be a time such as 10s"),
         ({"every": "0.1s"}, "watches.deploys.every must be a time such as 10s"),
         ({"headers": "x"}, "watches.deploys.headers must be a table of texts"),
-        ({"outcome": "a["}, "watches.deploys.outcome 'a[' is no path"),
+        ({"outcome": "a["}, "watches.deploys.outcome: Invalid path 'a['"),
         (
             {"accept_status_code": "yes"},
             "watches.deploys.accept_status_code must be true or false, not 'yes'",
@@ -146,7 +149,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_a_name_is_a_word() -> None:
-    assert "watches.my deploys is no name" in mistakes(HTTP, name="my deploys")[0]
+    assert "watches.my deploys is not a valid name" in mistakes(HTTP, name="my deploys")[0]
 
 
 def test_a_watch_is_a_table(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ import pytest
 from longwatch.executions.model import Execution
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.dates import response_date_ms
-from longwatch.executions.sources.declared import MOST_APART_MS, AwsTarget, DeclaredSource, PolledJob
+from longwatch.executions.sources.declared import (
+    MAX_CLOCK_DIFFERENCE_MS,
+    AwsTarget,
+    DeclaredSource,
+    PolledJob,
+)
 from longwatch.executions.sources.mapping import RawJob
 from longwatch.executions.sources.shipped import AWS
 from longwatch.testing import FakeClock
@@ -37,8 +42,8 @@ class Dated:
         (START, START),
         (START - 10 * MINUTE, START - 10 * MINUTE + 999),
         (START + 100 * SECOND, START + 100 * SECOND),
-        (START + MOST_APART_MS + SECOND, START),  # a server whose clock was never set
-        (START - 2 * MOST_APART_MS, START),
+        (START + MAX_CLOCK_DIFFERENCE_MS + SECOND, START),  # a server whose clock was never set
+        (START - 2 * MAX_CLOCK_DIFFERENCE_MS, START),
     ],
 )
 def test_an_answer_has_the_date_of_its_response_unless_that_is_far_off(date: int | None, at: int) -> None:

@@ -34,5 +34,5 @@ def test_the_first_of_an_answer_that_is_a_list_has_no_name_before_it() -> None:
 
 @pytest.mark.parametrize("path", ["a..b", ".a", "a[", "a[x]", "a]", 'a."', "a.[0]", "a[0]b"])
 def test_what_is_no_path_is_refused_with_the_part_that_is_not_understood(path: str) -> None:
-    with pytest.raises(InvalidInput, match="is no path"):
+    with pytest.raises(InvalidInput, match="Invalid path"):
         parse_path(path)

@@ -274,7 +274,7 @@ def test_the_word_of_a_job_names_the_field_that_decided() -> None:
     said = map_status(HTTP, RawJob({"status": "completed", "conclusion": "failure"}, "completed"))
 
     assert said is not None
-    assert said.word == "completed, conclusion failure"
+    assert said.source_status == "completed, conclusion failure"
 
 
 @pytest.mark.parametrize(

@@ -82,26 +82,26 @@ def test_everything_that_is_shipped_is_listed() -> None:
     ],
 )
 def test_what_people_type_means_a_source_and_an_id(target: str, name: str, what: str) -> None:
-    meant = sources().meant(target)
+    meant = sources().resolve(target)
 
     assert meant is not None
     assert (meant[0].name, meant[1]) == (name, what)
 
 
 def test_a_run_id_with_a_colon_is_no_source() -> None:
-    assert sources().meant("agent:7") is None
+    assert sources().resolve("agent:7") is None
 
 
 def test_a_service_that_nobody_declared_is_told_with_those_that_are() -> None:
-    with pytest.raises(InvalidInput, match=r"'aws:lambda:f' names no source. There are aws:drs:ID, "):
-        sources().meant("aws:lambda:f")
+    with pytest.raises(InvalidInput, match=r"Unknown source in 'aws:lambda:f'. Use one of aws:drs:ID, "):
+        sources().resolve("aws:lambda:f")
 
 
 def test_watches_of_the_settings_are_sources(tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text(WATCH)
     known = sources(load_settings(directory=tmp_path))
 
-    meant = known.meant("deploys:42")
+    meant = known.resolve("deploys:42")
 
     assert meant is not None
     assert (meant[0].origin, meant[1]) == (str(tmp_path / "longwatch.toml"), "42")
@@ -140,7 +140,7 @@ def test_a_watch_may_not_have_the_name_of_one_that_is_shipped(tmp_path: Path, na
     (tmp_path / "longwatch.toml").write_text(WATCH.replace("deploys]", f"{name}]"))
     settings = load_settings(directory=tmp_path)
 
-    with pytest.raises(InvalidSettings, match=rf"watches.{name} has the name of a source that is shipped"):
+    with pytest.raises(InvalidSettings, match=rf"watches.{name} has the name of a shipped source"):
         sources(settings)
 
 
@@ -186,7 +186,7 @@ def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
     for told in (asked, begun):
         assert isinstance(told, SourceProblem)
         assert told.lasting
-        assert f"source {name!r} of acme-sources can not be used" in told.message
+        assert f"Source {name!r} of package acme-sources failed" in told.message
     source.close()
 
 
@@ -197,7 +197,7 @@ def test_a_package_offers_a_declaration_as_it_is_written(package: Path) -> None:
     found = source.begin("7")
 
     assert isinstance(found, SourceProblem)
-    assert "127.0.0.1:9 can not be reached" in found.message
+    assert "127.0.0.1:9 is unreachable" in found.message
     source.close()
 
 

@@ -38,7 +38,7 @@ def test_a_region_that_is_none_is_told_and_not_waited_for() -> None:
     found = problem(DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)), region="no such")
 
     assert found.lasting
-    assert found.message == "'no such' is no region. Pass another with --region"
+    assert found.message == "Invalid region 'no such'. Pass another with --region"
 
 
 @pytest.mark.parametrize("name", sorted(AWS))
