@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.following.follower import replaced_while_followed
 from longwatch.following.outage import Outage
-from longwatch.following.post_write_wait import PostWriteWait, read_when_told
 from longwatch.following.run_channel import LookState, RunChannel
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Sleeper, Timers
@@ -28,6 +28,14 @@ TAIL_EVENTS = 1_000  # in one read
 # After a thread has waited for what was told of: it may not have come yet, or another write was close behind.
 # The check covers what takes longer.
 LOOK_AGAIN_AFTER_SECONDS = (0.005, 0.025, 0.1, 0.3)
+# A write is reported before it can be read, by the time of its sync: a thread polls so long after the report.
+POST_WRITE_POLLS_SECONDS = (
+    *(0.0002, 0.0004, 0.0006, 0.0008, 0.001),
+    *(0.0013, 0.0017, 0.0022, 0.0028, 0.0036, 0.005),
+)
+MAX_POST_WRITE_SECONDS, MAX_POST_WRITE_POLLS = 0.05, 100  # a transaction may be larger than memory
+
+T = TypeVar("T")
 
 
 class ArrivalsReader:
@@ -66,7 +74,6 @@ class ArrivalsReader:
         self._is_dirty = False  # something may have been appended since the read under way began
         self._is_told = False  # somebody writes, and the next look waits until that can be read
         self._lent: set[ChangeSignal] = set()  # to threads that wait so
-        self._patience = PostWriteWait()
         self._again_at: list[float] = []  # times of the loop at which to look once more
         self._backoff = JOURNAL_BACKOFF
         self._looks = LookState()
@@ -210,14 +217,14 @@ class ArrivalsReader:
         self._is_reading, self._is_dirty = True, False
         began, generation, after = self._loop.time(), self._generation, self._position
         asked = {channel: channel.asked for channel in self._asking}
-        lent, patience, clock = self._lend(signal), self._patience, self._clock
+        lent, clock = self._lend(signal), self._clock
         arrivals = partial(self._journal.arrivals, after, limit=TAIL_EVENTS)
         read_now = partial(self._threads.attempt, arrivals)
 
         def read() -> None:
             answer: Sequence[Arrival] | LongwatchError
             try:
-                answer = read_now() if lent is None else read_when_told(read_now, lent, patience, clock)
+                answer = read_now() if lent is None else read_after_write(read_now, lent, clock)
             except LongwatchError as error:
                 answer = error
             except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
@@ -331,3 +338,27 @@ class ArrivalsReader:
         at = self._loop.time() + delay
         self._looks = LookState(backoff.failures, str(error), at)
         self._timers.schedule(self._again, at)
+
+
+def read_after_write(read: Callable[[], Sequence[T]], signal: ChangeSignal, clock: Clock) -> Sequence[T]:
+    """In a thread: poll for a write that the signal has just reported; nothing if it takes longer.
+
+    The signal is drained after each poll. Mostly it reports the rest of the same write, before its sync. It
+    may be the start of another write too, so the caller polls again a little later.
+    """
+    signal.drain()
+    reported_at, last = clock.monotonic(), len(POST_WRITE_POLLS_SECONDS) - 1
+    deadline = reported_at + MAX_POST_WRITE_SECONDS
+    for number in range(MAX_POST_WRITE_POLLS):
+        delay = POST_WRITE_POLLS_SECONDS[min(number, last)]
+        clock.sleep(max(0.0, reported_at + delay - clock.monotonic()))
+        found = read()
+        if found:
+            return found
+        if signal.drain():
+            reported_at = clock.monotonic()
+        elif number >= last:
+            break
+        if reported_at >= deadline:
+            break
+    return ()
