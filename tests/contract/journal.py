@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from longwatch.journal.base import Journal, Wakes
+from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.testing.clock import FakeClock
 from tests.contract.appending import AppendingContract
@@ -27,16 +27,6 @@ class JournalContract(
             assert again.url == journal.url
             if self.opens_by_url:
                 assert list(again.read(stored.run_id).events) == [stored]
-
-    def test_a_journal_that_wakes_does_so_after_an_append(self, journal: Journal, now: int) -> None:
-        if not isinstance(journal, Wakes):
-            return
-        journal.wait(0)
-
-        assert not journal.wait(0)
-        journal.append([event(new_run(), now)])
-        assert journal.wait(0)
-        assert not journal.wait(0)
 
     def test_closing_twice_is_no_error(self, open_again: OpenAgain) -> None:
         with open_again() as journal:

@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
-from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, Journal, RunPage, Wakes
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, Journal, RunPage
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
 from longwatch.model.run_query import ALL_RUNS, RunQuery
@@ -43,16 +43,6 @@ class AsyncJournal:
 
     async def find_run(self, run_id: str) -> RunSummary | None:
         return await self._call(self.journal.find_run, run_id)
-
-    async def wait(self, timeout_seconds: float) -> bool:
-        """Return True as soon as something may have been appended.
-
-        A journal that cannot tell lets the whole time pass and then says True: there may be something.
-        """
-        if isinstance(self.journal, Wakes):
-            return await self._call(self.journal.wait, timeout_seconds)
-        await asyncio.sleep(timeout_seconds)
-        return True
 
     async def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.get_running_loop().run_in_executor(

@@ -125,14 +125,6 @@ class Journal(Protocol):
 
 
 @runtime_checkable
-class Wakes(Protocol):
-    """A journal that can tell when something new may be there. Optional."""
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Return True as soon as something may have been appended since the last call, else False."""
-
-
-@runtime_checkable
 class Arrivals(Protocol):
     """A journal that numbers what arrives, over all runs: one read serves every follower. Optional."""
 

@@ -29,13 +29,12 @@ class MemoryJournal(ClosesOnExit):
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.url = f"memory://{name}"
         self._clock = clock
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
         self._by_id: dict[str, Event] = {}
         self._arrived: list[Arrival] = []  # position 1 is the first
         self._runs: dict[str, list[Arrival]] = {}
         self._summaries: dict[str, RunSummary] = {}
         self._position = 0
-        self._waited_for = 0
         self._signal = LocalSignal()
         self._heartbeats: dict[str, int] = {}
 
@@ -56,7 +55,6 @@ class MemoryJournal(ClosesOnExit):
             for run_id, summary in summarise(fresh).items():
                 before = self._summaries.get(run_id)
                 self._summaries[run_id] = before.merged(summary) if before else summary
-            self._lock.notify_all()
         self._signal.notify()
         if conflicts:
             raise EventConflict(conflicts)
@@ -108,14 +106,6 @@ class MemoryJournal(ClosesOnExit):
     def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
         with self._lock:
             return {each: self._heartbeats[each] for each in process_ids if each in self._heartbeats}
-
-    def wait(self, timeout_seconds: float) -> bool:
-        with self._lock:
-            # Compared with what was known on entry, so that of two waiters neither takes the other's waking.
-            known = self._waited_for
-            woken = self._lock.wait_for(lambda: self._position > known, timeout_seconds)
-            self._waited_for = self._position
-            return woken
 
     def close(self) -> None:
         """Nothing to let go of: under its name, the journal stays open for others in this process."""

@@ -188,7 +188,7 @@ from longwatch.journal.factory import open_journal
 tell("note")
 with open_journal(os.environ["LONGWATCH_JOURNAL"]) as journal:
     while not any(event.type == "note" for event in journal.read(run_id).events):
-        journal.wait(1.0)
+        time.sleep(0.02)
 print("seen")
 """
     )

@@ -8,14 +8,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from longwatch.clock import SystemClock
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.model.event import START, Event
@@ -309,50 +307,3 @@ def test_forks_beside_a_long_query_leave_no_descriptors(tmp_path: Path) -> None:
     gc.collect()
     os.waitpid(os.fork() or os._exit(0), 0)
     assert open_descriptors(path) == 0
-
-
-class WatchedClock(SystemClock):
-    """A clock that tells when somebody looks at it for the second time: then it has begun to wait."""
-
-    def __init__(self) -> None:
-        self.looks: Counter[int] = Counter()
-        self.waiting = threading.Semaphore(0)
-
-    def monotonic(self) -> float:
-        self.looks[threading.get_ident()] += 1
-        if self.looks[threading.get_ident()] == 2:
-            self.waiting.release()
-        return super().monotonic()
-
-
-def test_one_waiter_does_not_take_the_news_from_another(tmp_path: Path) -> None:
-    clock = WatchedClock()
-    with SqliteJournal(tmp_path / "journal.db", clock=clock) as journal:
-        journal.append([event("wf-1", 0)])
-        assert journal.wait(0)
-        woken: list[bool] = []
-        threads = [
-            threading.Thread(target=lambda: woken.append(journal.wait(PATIENCE_SECONDS))) for _ in range(3)
-        ]
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            assert clock.waiting.acquire(timeout=PATIENCE_SECONDS)
-
-        short = journal.wait(0)  # a long wait does not make a short one long
-        journal.append([event("wf-1", 1)])
-        for thread in threads:
-            thread.join()
-
-        assert not short
-        assert woken == [True] * 3
-
-
-def test_a_write_of_another_process_wakes_a_waiter(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    with SqliteJournal(path) as journal, SqliteJournal(path) as other:
-        assert not journal.wait(0)
-        other.append([event("wf-1", 1)])
-
-        assert journal.wait(PATIENCE_SECONDS)
-        assert not journal.wait(0)

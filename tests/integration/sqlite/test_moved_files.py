@@ -251,19 +251,6 @@ def test_a_new_file_does_not_get_the_log_of_the_one_that_was_moved(path: Path) -
     assert stored(path.with_name("moved.db")) == [1]
 
 
-def test_waiting_for_news_begins_anew_in_another_file(path: Path) -> None:
-    with SqliteJournal(path) as journal:
-        journal.append([event(n) for n in range(1, 6)])
-        assert journal.wait(1)
-        replace_by_nothing(path)
-        with pytest.raises(JournalMoved):
-            journal.wait(1)
-
-        journal.append([event(6)])
-
-        assert journal.wait(1)
-
-
 def test_what_only_the_log_of_an_emptied_file_had_is_kept(path: Path) -> None:
     with SqliteJournal(path) as journal:
         journal.append([event(1)])

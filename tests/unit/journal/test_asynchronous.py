@@ -9,21 +9,10 @@ import pytest
 
 from longwatch.errors import EventConflict
 from longwatch.journal.asynchronous import AsyncJournal
-from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event, Page
 from longwatch.model.run_query import RunQuery
 from tests.patience import PATIENCE_SECONDS
-
-
-class Silent:
-    """A journal that has no way to tell of news."""
-
-    def __init__(self, journal: MemoryJournal) -> None:
-        self.append = journal.append
-        self.read = journal.read
-        self.find_runs = journal.find_runs
-        self.find_run = journal.find_run
 
 
 class SlowToRead(MemoryJournal):
@@ -112,19 +101,3 @@ async def test_the_journal_itself_stays_open() -> None:
 
     assert len(memory.read("wf-1").events) == 1
     assert journal.journal is memory
-
-
-async def test_waiting_ends_as_soon_as_something_is_appended() -> None:
-    async with AsyncJournal(MemoryJournal()) as journal:
-        waiting = asyncio.create_task(journal.wait(PATIENCE_SECONDS))
-
-        await journal.append([event("a")])
-
-        assert await waiting is True
-        assert await journal.wait(0) is False
-
-
-async def test_a_journal_that_cannot_tell_says_that_there_may_be_something() -> None:
-    silent: Journal = Silent(MemoryJournal())  # type: ignore[assignment]
-    async with AsyncJournal(silent) as journal:
-        assert await journal.wait(0) is True

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import EventConflict, InvalidCursor, InvalidEvent
-from longwatch.journal.base import Prunes, Wakes
+from longwatch.journal.base import Prunes
 from longwatch.journal.memory import MemoryJournal, cursor_at, list_cursor, list_edge_of, position_of
 from longwatch.model.event import START, Cursor, Event
 from longwatch.model.run import summarise
 from longwatch.testing.clock import FakeClock
-from tests.patience import PATIENCE_SECONDS
 from tests.strategies import RUN_ID, batches, run_ids, runs, times
 
 
@@ -125,52 +124,9 @@ def test_eight_threads_with_the_same_events_store_each_once() -> None:
     assert ids(journal.read("wf-1").events) == ids(events)
 
 
-def test_waiting_ends_when_something_is_appended() -> None:
-    journal = MemoryJournal()
-    thread = threading.Thread(target=journal.append, args=([event("a")],))
-
-    thread.start()
-    woken = journal.wait(PATIENCE_SECONDS)
-    thread.join()
-
-    assert woken is True
-    assert journal.wait(0) is False
-
-
-class CountedCondition(threading.Condition):
-    """A condition that tells when somebody begins to wait."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.began = threading.Semaphore(0)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.began.release()
-        return super().wait(timeout)
-
-
-def test_one_append_wakes_everybody_who_waits() -> None:
-    journal, woken = MemoryJournal(), list[bool]()
-    journal._lock = lock = CountedCondition()
-    threads = [
-        threading.Thread(target=lambda: woken.append(journal.wait(PATIENCE_SECONDS))) for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert lock.began.acquire(timeout=PATIENCE_SECONDS)
-
-    journal.append([event("a")])
-
-    for thread in threads:
-        thread.join()
-    assert woken == [True, True]
-
-
-def test_it_wakes_but_needs_no_pruning() -> None:
+def test_it_needs_no_pruning() -> None:
     journal = MemoryJournal("x")
 
-    assert isinstance(journal, Wakes)
     assert not isinstance(journal, Prunes)
     assert journal.url == "memory://x"
 

@@ -27,7 +27,7 @@ from longwatch.cli.resolve import sqlite_path
 from longwatch.cli.signals import stopped_by_signals
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, MissingExtra
-from longwatch.journal.base import Journal, Wakes
+from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import START, Cursor
 from longwatch.model.run import Run, Status, fold
@@ -161,8 +161,7 @@ def _follow(journal: Journal, workflow: Workflow, drill: Drill | None, show: Sho
     cursor: Cursor = START
     deadline = clock.monotonic() + GIVE_UP_SECONDS
     while clock.monotonic() < deadline:
-        if isinstance(journal, Wakes):
-            journal.wait(POLL_SECONDS)
+        clock.sleep(POLL_SECONDS)
         run_id = workflow.team.run_id
         if run_id is None and workflow.error is None:
             continue

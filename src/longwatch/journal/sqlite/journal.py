@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import chain
 from operator import lt
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from sys import getsizeof
 from typing import Any
 
@@ -51,7 +50,6 @@ from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
 REMEMBERED_SUMMARIES = 256
-IDLE_CHECK_SECONDS = 0.02  # how often `wait` looks for writes of other processes
 
 ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 ROWS_AT_ONCE = 64  # with 14 values each; not every SQLite takes more than 999
@@ -109,9 +107,6 @@ class SqliteJournal(ClosesOnExit):
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._heartbeats = HeartbeatFile(self.path, clock=clock)
         self._signal = local_signal(self.path)
-        self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
-        self._seen_position = 0
-        self._seen_in = 0  # the generation of the file that the position belongs to
         self._summaries: OrderedDict[str, tuple[str, RunSummary]] = (
             OrderedDict()
         )  # as written; for the writer
@@ -148,8 +143,6 @@ class SqliteJournal(ClosesOnExit):
                 fresh, conflicts = _append_one_by_one(connection, events, placed)
             for run_id, part in summarise(fresh).items():
                 self._merge_run(connection, run_id, part)
-        if self._waiting.empty():
-            self._waiting.put(None)
         self._signal.notify()
         if conflicts:
             raise EventConflict(conflicts)
@@ -287,29 +280,6 @@ class SqliteJournal(ClosesOnExit):
         except JournalDamaged:
             with self._salvage() as salvage:
                 return salvage.run(run_id)
-
-    def wait(self, timeout_seconds: float) -> bool:
-        deadline = self._clock.monotonic() + timeout_seconds
-        # Compared with what was known on entry, so that of two waiters neither takes the other's waking.
-        if self._seen_in != self.generation:
-            self._seen_in, self._seen_position = self.generation, 0
-        known = self._seen_position
-        while True:
-            position = self.last_arrival()
-            if position > known:
-                self._seen_position = max(self._seen_position, position)
-                return True
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                return False
-            self._nap(min(left, IDLE_CHECK_SECONDS))
-
-    def _nap(self, seconds: float) -> None:
-        """Until something is appended in this process, or for so long."""
-        try:
-            self._waiting.get(timeout=seconds)
-        except Empty:
-            pass
 
     def beat(self, process_id: str, at_ms: int) -> None:
         self._database.prepare()
