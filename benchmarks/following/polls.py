@@ -181,7 +181,7 @@ async def through_the_hub(runs: int) -> AsyncIterator[Commands]:
             due = {  # first: sorting out what was noted takes so long that every run would be overdue
                 run_id: time.monotonic() + wait
                 for run_id, follower in islice(followers.items(), 0, None, SAMPLED_EVERY)
-                if (wait := follower.state.next_look_seconds)
+                if (wait := follower.state.next_poll_seconds)
             }
             noted = journal.noted()
             return [(at - due[run_id]) % POLL_SECONDS for run_id, at in noted if run_id in due]

@@ -245,7 +245,7 @@ class DeliveryContract(FollowingBasis):
 
         assert failing.asked_at[:5] == pytest.approx([0.0, 1.0, 3.0, 7.0, 15.0], abs=0.06)
         assert (state.failures, state.error, state.caught_up) == (3, "away", False)
-        assert state.next_look_seconds == pytest.approx(3.5, abs=0.06)
+        assert state.next_poll_seconds == pytest.approx(3.5, abs=0.06)
         assert loop.time() < 16
 
     @pytest.mark.parametrize("kind", ["expired-token", "not-found", "access-denied", "no-credentials"])

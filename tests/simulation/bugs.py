@@ -37,15 +37,15 @@ class _HoardingReader(TableReader):
 
 class _UndrainedChannel(RunChannel):
     def reconsider(self) -> None:
-        if self.known.ending is not None and not self.is_closed:
+        if self.progress.ending is not None and not self.is_closed:
             self._finish_drained(None)
         else:
             super().reconsider()
 
 
 class _UncountedChannel(RunChannel):
-    def leave(self, seat: Inbox) -> None:
-        if self.seats.pop(seat, self) is None:
+    def leave(self, inbox: Inbox) -> None:
+        if self.inboxes.pop(inbox, self) is None:
             self.close()
 
 

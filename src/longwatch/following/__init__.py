@@ -1,4 +1,4 @@
-"""What is new: followers of runs, the hub that reads once for all of them, and a service that calls back."""
+"""Following runs: followers, the hub that reads once for all of them, and a service that calls back."""
 
 from longwatch.following.callbacks import Subscription
 from longwatch.following.drain import DrainLimits

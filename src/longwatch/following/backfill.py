@@ -1,6 +1,6 @@
-"""Reads a run from its beginning to know what its followers did not see: who does the work, what has ended.
+"""Backfill: reads a run from its beginning for what its followers did not see, such as its processes.
 
-Whoever goes on from a saved cursor gets only what is new. It may be that the terminal event lies before it.
+A follower that resumes from a saved cursor reads only what is new. The terminal event may lie before it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Read = Callable[[Cursor], asyncio.Future[Page]]
 """Reads the next page of the run."""
 
 
-class Recollection:
-    """One such reading, a page at a time, so that it stays out of the way of those who wait for theirs."""
+class Backfill:
+    """One backfill. It reads a page at a time, so that other reads get their turn in between."""
 
     def __init__(
         self, channel: RunChannel, read: Read, timers: Timers[Sleeper], done: Callable[[], None]
@@ -29,34 +29,34 @@ class Recollection:
         self._read = read
         self._timers = timers
         self._done = done
-        self._known = RunProgress(whole=True)
+        self._progress = RunProgress(whole=True)
         self._backoff = JOURNAL_BACKOFF
         self._page = Page((), START, more=True)
 
-    def go_on(self) -> None:
+    def read_page(self) -> None:
         """Read the next page."""
         if self._channel.is_closed:
             self._done()
         else:
-            self._read(self._page.cursor).add_done_callback(self._take)
+            self._read(self._page.cursor).add_done_callback(self._receive)
 
-    def _take(self, answer: asyncio.Future[Page]) -> None:
-        if answer.cancelled() or self._channel.is_closed:
+    def _receive(self, response: asyncio.Future[Page]) -> None:
+        if response.cancelled() or self._channel.is_closed:
             self._done()
             return
-        error = answer.exception()
+        error = response.exception()
         backoff = after_failure(self._backoff, error) if isinstance(error, LongwatchError) else None
         if backoff is not None:
             self._backoff = backoff
-            self._timers.schedule_in(Alarm(self.go_on), self._backoff.delay or 0.0)
+            self._timers.schedule_in(Alarm(self.read_page), self._backoff.delay or 0.0)
             return
-        if error is not None:  # the channel's own looks tell of it
+        if error is not None:  # the channel's own polls report it
             self._done()
             return
-        self._backoff, self._page = self._backoff.succeeded(), answer.result()
-        self._known.add(self._page.events)
+        self._backoff, self._page = self._backoff.succeeded(), response.result()
+        self._progress.add(self._page.events)
         if self._page.more:
-            self.go_on()
+            self.read_page()
         else:
             self._done()
-            self._channel.recollected(self._known)
+            self._channel.merge_history(self._progress)

@@ -15,7 +15,7 @@ from typing import Generic, Self, TypeVar
 from longwatch.errors import InvalidInput
 
 WAITING_VALUES = 1_000  # that may wait for an event loop before the service waits for it
-CALLS_IN_A_ROW = 100  # in somebody's event loop, before others there have their turn
+CALLS_IN_A_ROW = 100  # in a subscriber's event loop, before its other tasks get their turn
 CLOSED_CHECK_SECONDS = 1.0  # how often to see whether a loop that is waited for is still there
 
 log = logging.getLogger("longwatch.following")
@@ -36,22 +36,22 @@ class Subscription(Generic[T]):
         raised: Callable[[Exception], None],
     ) -> None:
         if not callable(callback):
-            raise InvalidInput(f"a subscriber is a function that can be called, not {callback!r}")
+            raise InvalidInput(f"Invalid subscriber {callback!r}. Pass a function.")
         if inspect.iscoroutinefunction(callback):
             raise InvalidInput(
-                f"{callback!r} is a coroutine function, and nobody would await it; give a plain function, "
-                "which may start a task, or use `async for item in longwatch.follow(run_id)`"
+                f"Invalid subscriber {callback!r}: a coroutine function would not be awaited. Pass a plain "
+                "function, which may start a task, or use `async for item in longwatch.follow(run_id)`."
             )
         self._callback = callback
         self._loop = loop
         self._left = left
         self._raised = raised
-        # What the callback records belongs to the run in which it subscribed, whoever's turn it is.
+        # What the callback records belongs to the run in which it subscribed.
         self._context = copy_context()
         self._is_active = True
         self._waiting: deque[tuple[T, IsWanted]] = deque()
-        self._is_called = False  # the loop has been asked to take what waits
-        self._room: Callable[[], object] | None = None  # tells the service that there is room again
+        self._is_called = False  # the loop has a call of `_take` scheduled
+        self._on_room: Callable[[], object] | None = None  # notifies the service that there is room again
 
     @property
     def is_active(self) -> bool:
@@ -59,14 +59,14 @@ class Subscription(Generic[T]):
         return self._is_active
 
     def dispose(self) -> None:
-        """Do not call any more. Doing it again changes nothing."""
+        """Call no more. Calling this again has no effect."""
         if self._is_active:
             self._is_active = False
             self._waiting.clear()
             self._left(self)
-            room = self._room
-            if room is not None:
-                room()
+            on_room = self._on_room
+            if on_room is not None:
+                on_room()
 
     def __enter__(self) -> Self:
         return self
@@ -95,33 +95,33 @@ class Subscription(Generic[T]):
         return self._is_active and len(self._waiting) >= WAITING_VALUES
 
     async def has_room(self) -> None:
-        """In the service's loop: until the subscriber's loop has taken what waits for it, or is closed."""
+        """In the service's loop: wait until the subscriber's loop has consumed its values, or is closed."""
         service, changed = asyncio.get_running_loop(), asyncio.Event()
 
-        def tell() -> None:
+        def notify() -> None:
             with suppress(RuntimeError):  # the service has ended meanwhile
                 service.call_soon_threadsafe(changed.set)
 
-        self._room = tell
+        self._on_room = notify
         try:
             while self.is_full:
                 if self._loop is None or self._loop.is_closed():
-                    self._lose()
+                    self._drop()
                     return
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CLOSED_CHECK_SECONDS):
                         await changed.wait()
                 changed.clear()
         finally:
-            self._room = None
+            self._on_room = None
 
     def _call_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.call_soon_threadsafe(self._take)
         except RuntimeError:  # it is closed
-            self._lose()
+            self._drop()
 
-    def _lose(self) -> None:
+    def _drop(self) -> None:
         log.warning("the event loop of subscriber %r is closed; it is not called any more", self._callback)
         self.dispose()
 
@@ -137,13 +137,13 @@ class Subscription(Generic[T]):
                     self._context.run(self._callback, value)
                 except Exception as error:  # noqa: BLE001 - a subscriber's mistake is not its loop's
                     self._raised(error)
-        self._is_called = False  # before the look: whoever adds something after it asks again
+        self._is_called = False  # before the check: what is added after it schedules another call
         if self._waiting and not self._is_called and self._loop is not None:
             self._is_called = True
             self._call_loop(self._loop)
-        room = self._room
-        if room is not None and len(self._waiting) <= WAITING_VALUES // 2:
-            room()
+        on_room = self._on_room
+        if on_room is not None and len(self._waiting) <= WAITING_VALUES // 2:
+            on_room()
 
     def _call_here(self, value: T, wanted: IsWanted) -> None:
         if not self._is_active or not wanted():
@@ -152,7 +152,7 @@ class Subscription(Generic[T]):
             self._context.run(self._callback, value)
         except Exception as error:  # noqa: BLE001 - a subscriber's mistake is not the service's
             self._raised(error)
-        except BaseException as error:  # noqa: BLE001 - `sys.exit()` here would end the watch for everybody
-            mistake = RuntimeError(f"subscriber {self._callback!r} raised {error!r}")
-            mistake.__cause__ = error
-            self._raised(mistake)
+        except BaseException as error:  # noqa: BLE001 - `sys.exit()` here would end the watch of all subscribers
+            failure = RuntimeError(f"subscriber {self._callback!r} raised {error!r}")
+            failure.__cause__ = error
+            self._raised(failure)

@@ -1,7 +1,7 @@
-"""One read for everybody: all followers of a journal in this process share what is read of it.
+"""The hub: all followers of a journal in one process share its reads.
 
-On journals that number arrivals one read serves every run; elsewhere every run is polled once. Time is that
-of the event loop, and the journal is called in threads.
+A journal that numbers arrivals is read once for all runs; of others, each followed run is polled once. Times
+are those of the event loop, and threads call the journal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Self
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
 from longwatch.following.arrivals_reader import ArrivalsReader
-from longwatch.following.backfill import Recollection
+from longwatch.following.backfill import Backfill
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
 from longwatch.following.inbox import Inbox
@@ -29,7 +29,7 @@ from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.progress import RunProgress
 from longwatch.following.run_channel import Death, RunChannel
 from longwatch.following.run_poller import RunPoller
-from longwatch.following.threads import Threads, in_a_thread
+from longwatch.following.threads import HubThreads, run_in_thread
 from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
 from longwatch.journal.claims import store_death
@@ -41,9 +41,9 @@ from longwatch.storage.change_signal import Subscribe
 log = logging.getLogger("longwatch")
 
 BUFFER_EVENTS = 1_000  # that may wait for one slow follower
-LOOK_THREADS = 8
+POLL_THREADS = 8
 HISTORY_THREADS = 4
-BATCHES_PER_THREAD = 4  # so that one slow answer delays few others
+BATCHES_PER_THREAD = 4  # so that one slow response delays few others
 
 
 class Hub:
@@ -80,8 +80,8 @@ class Hub:
         self._owns_journal = owns_journal
         self.outage = Outage(journal)
         self._channels: dict[str, RunChannel] = {}
-        self._seats: dict[Inbox, None] = {}
-        self._recollecting: dict[RunChannel, None] = {}
+        self._inboxes: dict[Inbox, None] = {}
+        self._backfilling: dict[RunChannel, None] = {}
         self._is_open = False
         self._is_closed = False
 
@@ -91,34 +91,34 @@ class Hub:
         *,
         after: Cursor = START,
         silent_after_seconds: float | None = None,
-        known: RunProgress | None = None,
+        progress: RunProgress | None = None,
         generation: int | None = None,
     ) -> Follower:
-        """A follower of this run, from its beginning or from a cursor that an item had.
+        """A follower of this run, from its beginning or from the cursor of an item.
 
-        Whoever has read the run up to there says what is `known` of it, so that it is not read again, and in
-        which `generation` of the journal; None: the present one.
+        A caller that has read the run up to there passes its `progress`, so that it is not read again, and
+        the `generation` of the journal in which it did; None: the present one.
         """
         return Follower(
             self,
             run_id,
             after=after,
             silent_after_seconds=silent_after_seconds,
-            known=known,
+            progress=progress,
             generation=self.generation if generation is None else generation,
         )
 
     @property
     def generation(self) -> int:
-        """Grows when the journal's store was replaced; see `Arrivals`."""
+        """Grows when the journal's store is replaced; see `Arrivals`."""
         return 0 if self._arrivals is None else self._arrivals.generation
 
     def trouble(self, run_id: str | None = None) -> str | None:
-        """Why the journal could not be read at the last look: for this run, or for any that is followed."""
+        """Why the last poll failed: of this run, or of any run that is followed."""
         if run_id is not None:
             channel = self._channels.get(run_id)
-            return None if channel is None else channel.looks.error
-        return next((error for each in self._channels.values() if (error := each.looks.error)), None)
+            return None if channel is None else channel.poll_state.error
+        return next((error for each in self._channels.values() if (error := each.poll_state.error)), None)
 
     async def __aenter__(self) -> Self:
         self._open()
@@ -141,8 +141,8 @@ class Hub:
         self._is_open = True
         self.timers = alarms(self._loop)
         self.processes = ProcessWatch(self.timers, self._clock)
-        self._threads = Threads(
-            self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS, on_failure=self._on_failure
+        self._threads = HubThreads(
+            self._executor, polls=POLL_THREADS, histories=HISTORY_THREADS, on_failure=self._on_failure
         )
         journal = self.journal
         if self._arrivals is not None:
@@ -153,7 +153,7 @@ class Hub:
                 self.timers,
                 self.outage,
                 self._clock,
-                lambda: bool(self._seats),
+                lambda: bool(self._inboxes),
             )
         else:
             self._source = RunPoller(
@@ -162,38 +162,38 @@ class Hub:
                 self.outage,
                 poll_seconds=self._poll_seconds,
                 page_events=self._page_events,
-                batches=LOOK_THREADS * BATCHES_PER_THREAD,
+                batches=POLL_THREADS * BATCHES_PER_THREAD,
             )
 
     async def aclose(self) -> None:
         """End every follower with the reason `stopped`, then the threads.
 
-        Calls under way are waited for, but not for long: a store that never answers keeps nobody here.
+        It waits for calls under way, but not for long: a store may never respond.
         """
         if self._is_closed:
             return
         self._is_closed = True
-        for seat in list(self._seats):
-            seat.stop(Reason.STOPPED)
-        is_quiet = await self._wind_up() if self._is_open else True
+        for inbox in list(self._inboxes):
+            inbox.stop(Reason.STOPPED)
+        is_quiet = await self._shut_down() if self._is_open else True
         if self._owns_journal and is_quiet:  # else a thread still uses it, and ends with the process
-            await in_a_thread(self.journal.close)
+            await run_in_thread(self.journal.close)
 
-    async def _wind_up(self) -> bool:
+    async def _shut_down(self) -> bool:
         for channel in list(self._channels.values()):
             channel.close()
         self.processes.close()
         self.timers.close()
         is_quiet = await self._threads.aclose()
         if not is_quiet:
-            log.warning("longwatch: %s has not answered yet; its calls are left behind", self.journal.url)
+            log.warning("longwatch: %s has not responded yet; its calls are left behind", self.journal.url)
         await self._source.aclose(is_quiet=is_quiet and self._executor is None)
         return is_quiet
 
     @property
     def followers(self) -> int:
-        """How many follow something now."""
-        return len(self._seats)
+        """How many followers there are."""
+        return len(self._inboxes)
 
     @property
     def runs(self) -> int:
@@ -204,18 +204,18 @@ class Hub:
         """The time of the event loop."""
         return self._loop.time()
 
-    def enter(self, seat: Inbox) -> None:
-        """A follower begins."""
+    def add_follower(self, inbox: Inbox) -> None:
+        """Called by a follower when it starts."""
         self._open()
         if self._is_closed:
-            seat.stop(Reason.STOPPED)
-        self._seats[seat] = None
+            inbox.stop(Reason.STOPPED)
+        self._inboxes[inbox] = None
 
-    def exit(self, seat: Inbox) -> None:
-        """A follower is over."""
-        self._seats.pop(seat, None)
-        if not self._seats and self._is_open:
-            self._source.rest()
+    def remove_follower(self, inbox: Inbox) -> None:
+        """Called by a follower when it ends."""
+        self._inboxes.pop(inbox, None)
+        if not self._inboxes and self._is_open:
+            self._source.release()
 
     def read(self, run_id: str, after: Cursor, *, thorough: bool) -> asyncio.Future[Page]:
         """One page, for a follower that reads by itself."""
@@ -229,25 +229,25 @@ class Hub:
         return self._source.is_ready
 
     async def make_ready(self) -> None:
-        """Begin to listen to the journal."""
+        """Subscribe to the journal's changes."""
         await self._source.open()
 
-    def join(self, run_id: str, seat: Inbox) -> RunChannel:
-        """The channel of this run; pages gather in the seat from now on."""
+    def join(self, run_id: str, inbox: Inbox) -> RunChannel:
+        """The channel of this run, which puts pages into the inbox from now on."""
         channel = self._channels.get(run_id)
         if channel is None:
             channel = self._channels[run_id] = RunChannel(run_id, self._source, self)
             self._source.add(channel)
-        channel.add(seat)
+        channel.add(inbox)
         return channel
 
-    def closed(self, channel: RunChannel) -> None:
-        """A channel is over."""
+    def forget(self, channel: RunChannel) -> None:
+        """Called by a channel when it is closed."""
         if self._channels.get(channel.run_id) is channel:
             del self._channels[channel.run_id]
 
     def conclude(self, death: Death, done: Callable[[Liveness | LongwatchError], None]) -> None:
-        """Judge a run whose processes are gone, and append its ending if it died."""
+        """In a thread: judge a run whose processes have exited, and append its ending if it died."""
 
         def report() -> None:
             found: Liveness | LongwatchError
@@ -255,21 +255,21 @@ class Hub:
                 found = self._conclude(death)
             except LongwatchError as error:
                 found = error
-            except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
+            except Exception as error:  # noqa: BLE001 - the followers must learn of it
                 found = LongwatchError(f"{type(error).__name__}: {error}")
             with suppress(RuntimeError):  # the loop is closed already
                 self._loop.call_soon_threadsafe(done, found)
 
-        self._threads.look(report)
+        self._threads.poll(report)
 
     def _conclude(self, death: Death) -> Liveness:
-        known = with_records(death.observations, death.processes, death.run_id, self.journal)
+        observations = with_records(death.observations, death.processes, death.run_id, self.journal)
         found = judge(
             death.run_id,
             self._threads.attempt(partial(facts_to_judge, self.journal, death.run_id, death.lifecycle)),
             last=death.last or (0, "", 0, ""),
             active_at=death.active_at,
-            observations=known,
+            observations=observations,
             now_ms=self._clock.now_ms(),
             ttl_seconds=self.journal.default_ttl_seconds,
         )
@@ -278,10 +278,10 @@ class Hub:
                 store_death(self.journal, found.death)
         return found
 
-    def recollect(self, channel: RunChannel) -> None:
-        """Read the run from its beginning, beside everything else."""
-        if channel not in self._recollecting:
-            self._recollecting[channel] = None
+    def backfill(self, channel: RunChannel) -> None:
+        """Read the run from its beginning, for progress that its followers did not see."""
+        if channel not in self._backfilling:
+            self._backfilling[channel] = None
             read = partial(self.read, channel.run_id, thorough=False)
-            done = partial(self._recollecting.pop, channel, None)
-            Recollection(channel, read, self.timers, done).go_on()
+            done = partial(self._backfilling.pop, channel, None)
+            Backfill(channel, read, self.timers, done).read_page()

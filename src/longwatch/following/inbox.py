@@ -1,4 +1,4 @@
-"""A follower's seat at a run's channel: what has come for it and was not taken, in bounded room."""
+"""A follower's inbox: the pages of its run's channel that it has not consumed yet, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from longwatch.following.items import Ended, Reason
 from longwatch.journal.codec import payload_size
 from longwatch.model.event import Cursor, Page
 
-ROOM_BYTES = 1024 * 1024  # of payloads that may wait for one follower; a page that comes alone may be larger
+MAX_BYTES = 1024 * 1024  # of payloads that wait for one follower; a page that comes alone may be larger
 
 
 class Inbox:
-    """Filled by the channel, emptied by the follower, both in the same event loop."""
+    """Filled by the channel and emptied by the follower, both in the same event loop."""
 
     __slots__ = (
         "_waiter",
-        "asked",
         "dropped",
         "ended",
         "is_settled",
-        "own",
+        "max_events",
+        "own_cursor",
         "pages",
-        "room",
+        "requested",
         "stopped",
         "waiting",
         "waiting_bytes",
     )
 
-    def __init__(self, room: int) -> None:
-        self.room = room  # events
-        self.pages: list[Page] = []  # few, so that taking the first one costs nothing to speak of
+    def __init__(self, max_events: int) -> None:
+        self.max_events = max_events
+        self.pages: list[Page] = []  # few, so that removing the first one is cheap
         self.waiting = 0  # events in the pages
         self.waiting_bytes = 0  # of their payloads
-        self.dropped = 0  # events that found no room; nothing comes any more until the follower has caught up
-        self.is_settled = False  # False: the follower still reads by itself, pages only gather
-        self.own: Cursor | None = None  # what it has seen, while that may be other than the channel has
-        self.asked = 0  # the channel's look after which it has seen the same
+        self.dropped = 0  # events beyond the limit; nothing is added until the follower has caught up
+        self.is_settled = False  # False: the follower still reads by itself, and pages only accumulate
+        self.own_cursor: Cursor | None = None  # while the follower may have seen more than the channel
+        self.requested = 0  # the channel's poll after which both have seen the same
         self.ended: Ended | None = None
         self.stopped: Reason | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    def sit_down(self) -> None:
-        """Begin anew at a channel."""
+    def reset(self) -> None:
+        """Start at a channel."""
         self.pages.clear()
-        self.waiting = self.waiting_bytes = self.dropped = self.asked = 0
-        self.is_settled, self.own, self.ended = False, None, None
+        self.waiting = self.waiting_bytes = self.dropped = self.requested = 0
+        self.is_settled, self.own_cursor, self.ended = False, None, None
 
-    def feed(self, page: Page) -> bool:
-        """Put a page of the channel here; False if there was no room, and everything was dropped."""
-        if self.own is not None:
-            page = page.unseen(self.own)
-            self.own = page.cursor
+    def put(self, page: Page) -> bool:
+        """Add a page of the channel; False if it exceeds the limit, and everything was dropped."""
+        if self.own_cursor is not None:
+            page = page.unseen(self.own_cursor)
+            self.own_cursor = page.cursor
             if not page.events:
                 return True
         count, size = len(page.events), sum(map(payload_size, page.events))
-        if self.waiting and (self.waiting + count > self.room or self.waiting_bytes + size > ROOM_BYTES):
+        if self.waiting and (self.waiting + count > self.max_events or self.waiting_bytes + size > MAX_BYTES):
             self.dropped = self.waiting + count
             self.pages.clear()
             self.waiting = self.waiting_bytes = 0
@@ -67,37 +67,37 @@ class Inbox:
         self.wake()
         return True
 
-    def settle(self, own: Cursor | None) -> None:
-        """The follower has read all there is. What gathered meanwhile, it may have seen in part."""
-        gathered, self.pages, self.waiting, self.waiting_bytes = self.pages, [], 0, 0
-        self.is_settled, self.own = True, own
-        for page in gathered:
-            if not self.feed(page):
+    def settle(self, own_cursor: Cursor | None) -> None:
+        """The follower has read the history. It may have seen a part of the pages that accumulated."""
+        pages, self.pages, self.waiting, self.waiting_bytes = self.pages, [], 0, 0
+        self.is_settled, self.own_cursor = True, own_cursor
+        for page in pages:
+            if not self.put(page):
                 return
 
     def take(self) -> Page:
-        """The next page."""
+        """Remove the next page."""
         page = self.pages.pop(0)
         self.waiting -= len(page.events)
         self.waiting_bytes -= sum(map(payload_size, page.events))
         return page
 
     def stop(self, reason: Reason) -> None:
-        """Somebody wants the follower to end. The first reason counts."""
+        """Request the end of the follower. The first reason counts."""
         if self.stopped is None:
             self.stopped = reason
         self.wake()
 
     def wake(self) -> None:
-        """Let the follower look again at whatever it waits for."""
+        """Let the follower check again what it waits for."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     def wait(self) -> asyncio.Future[None]:
-        """Done when somebody wakes it. Check what is waited for before and after.
+        """Done at the next `wake`. Check what is waited for before and after.
 
-        No coroutine: ten thousand followers wait, and each would hold on to one.
+        No coroutine: ten thousand followers wait, and each would hold one.
         """
         self._waiter = asyncio.get_running_loop().create_future()
         return self._waiter

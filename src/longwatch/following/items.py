@@ -1,4 +1,4 @@
-"""What a follower yields: events, that it has caught up, what it had to read again, and why it ended."""
+"""The items that a follower yields: events, that it has caught up, what it missed, and why it ended."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from longwatch.model.run import Status
 class Reason(StrEnum):
     """Why a watch ended."""
 
-    ENDED = "ended"  # the run did, and its stragglers are in
-    DIED = "died"  # every process of the run is gone, and none reported an outcome
-    NO_SUBSCRIBERS = "no_subscribers"  # nobody listens any more
-    STOPPED = "stopped"  # somebody asked for it
-    SILENT = "silent"  # nothing came for too long: the watch gave up, and the run stays open
-    UNUSABLE = "unusable"  # the journal can not be read, and trying again would not help
+    ENDED = "ended"  # the run did, and its late events are in
+    DIED = "died"  # every process of the run exited, and none reported an outcome
+    NO_SUBSCRIBERS = "no_subscribers"  # the last subscriber has left
+    STOPPED = "stopped"  # the caller stopped it
+    SILENT = "silent"  # no event for too long: the watch gave up, and the run stays open
+    UNUSABLE = "unusable"  # the journal cannot be read, and a retry would not help
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -27,27 +27,27 @@ class Followed:
     event: Event
     late: bool  # it sorts before something that this follower yielded already
     last: bool = field(repr=False, compare=False)  # of those that were found together
-    _place: Page | Cursor = field(repr=False, compare=False)  # a page to go on in, or where to go on after it
+    _position: Page | Cursor = field(repr=False, compare=False)  # its page, or the cursor after it
     _count: int = field(repr=False, compare=False)  # of the page's events, up to this one
 
     def __init__(self, event: Event, late: bool, page: Page, count: int) -> None:
-        # Written out, because there is one for each event: what dataclass writes takes three times as long.
+        # Written out, because there is one for each event: a generated one takes three times as long.
         last = count == len(page.events)
         _set_event(self, event)
         _set_late(self, late)
         _set_last(self, last)
-        # Whoever waits for the next event may keep this one, and need not keep its whole page.
-        _set_place(self, page.cursor if last else page)
+        # A consumer may keep this event while it waits for the next one, without its whole page.
+        _set_position(self, page.cursor if last else page)
         _set_count(self, count)
 
     @property
     def cursor(self) -> Cursor:
-        """Goes on after this event. Made when asked for, since most are never used."""
-        place = self._place
-        return place.cursor_after(self._count) if isinstance(place, Page) else place
+        """The position after this event. Computed on access, since most are never used."""
+        position = self._position
+        return position.cursor_after(self._count) if isinstance(position, Page) else position
 
 
-_set_event, _set_late, _set_last, _set_place, _set_count = (
+_set_event, _set_late, _set_last, _set_position, _set_count = (
     getattr(Followed, name).__set__ for name in Followed.__dataclass_fields__
 )
 
@@ -69,10 +69,10 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The last item of all."""
+    """The last item."""
 
     reason: Reason
-    status: Status  # how the run stands, as far as this watch has seen it; pending: it saw no event
+    status: Status  # of the run, as far as this watch has seen it; pending: it saw no event
     message: str | None  # what went wrong or what was left undone, for people
     cursor: Cursor
 

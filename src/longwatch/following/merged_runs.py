@@ -1,7 +1,7 @@
 """The runs that a journal lists and those that a scan found beside them, as one list, newest first.
 
-A cursor of this list has two parts: where the journal's own list continues, and the place of the last run of
-the page, below which the unlisted ones continue. So both kinds are returned once, page by page.
+A cursor of this list has two parts: where the journal's own list continues, and the position of the page's
+last run, below which the unlisted ones continue. So both kinds are returned once, page by page.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ListsRuns(Protocol):
 class _Position:
     listed: Cursor | None = None  # where the journal's own list continues
     is_at_end: bool = False  # of the journal's own list
-    below: RunListPosition | None = None  # unlisted runs at or above this place were returned before
+    below: RunListPosition | None = None  # unlisted runs at or above this position were returned before
 
 
 class MergedRuns:

@@ -1,7 +1,7 @@
-"""Observes the processes of runs from this machine, for readers that ask once rather than follow.
+"""Observes the processes of runs from this machine, for readers that read once rather than follow.
 
 What is found is computed when it is read and never written: a list shows a run as died as soon as its
-processes are gone, whichever observer writes the ending later.
+processes have exited, whichever observer writes the ending later.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def _with_records(
     beats: Mapping[str, int],
 ) -> dict[str, Observation]:
     outboxes = {each.id: each.outbox for each in processes}
-    known: dict[str, Observation] = {}
+    completed: dict[str, Observation] = {}
     for process_id, found in observed.items():
         times = [at for at in (found.alive_at, beats.get(process_id)) if at is not None]
         waits = found.presence is Presence.GONE and may_wait(outboxes.get(process_id), run_id)
-        known[process_id] = replace(found, alive_at=max(times, default=None), has_undelivered=waits)
-    return known
+        completed[process_id] = replace(found, alive_at=max(times, default=None), has_undelivered=waits)
+    return completed
 
 
 def heartbeats_of(journal: Journal, process_ids: Iterable[str]) -> Mapping[str, int]:
-    """The last heartbeat of each process; a journal that can not be read has none."""
+    """The last heartbeat of each process; a journal that cannot be read has none."""
     wanted = list(process_ids)
     if not wanted or not isinstance(journal, Heartbeats):
         return {}
@@ -74,33 +74,33 @@ def heartbeats_of(journal: Journal, process_ids: Iterable[str]) -> Mapping[str, 
 
 
 def read_known(journal: Journal, run_id: str) -> RunProgress:
-    """What the events of a run say of its end: an observer places its own event after the last of them."""
-    known, cursor, more = RunProgress(whole=True), START, True
+    """The progress of a run: an observer writes its own event after the last one."""
+    progress, cursor, more = RunProgress(whole=True), START, True
     while more:
         page = journal.read(run_id, after=cursor, thorough=True)
-        known.add(page.events)
+        progress.add(page.events)
         cursor, more = page.cursor, page.more
-    known.complete(facts_to_judge(journal, run_id, known.lifecycle))
-    return known
+    progress.complete(facts_to_judge(journal, run_id, progress.lifecycle))
+    return progress
 
 
-def facts_to_judge(journal: Journal, run_id: str, told: Lifecycle) -> Lifecycle:
-    """What the events tell; if some cannot be read, completed by what the journal stored with the run."""
-    stored = journal.find_run(run_id) if told.has_gaps else None
-    return told if stored is None else told.completed(stored.lifecycle)
+def facts_to_judge(journal: Journal, run_id: str, read: Lifecycle) -> Lifecycle:
+    """The facts of the events; if some cannot be read, completed by what the journal stored with the run."""
+    stored = journal.find_run(run_id) if read.has_gaps else None
+    return read if stored is None else read.completed(stored.lifecycle)
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRun:
     """A run as it stands by its events and by what was seen of its processes."""
 
-    run: RunSummary  # died, or as its events say
+    run: RunSummary  # died, or as its events state
     conditions: tuple[Condition, ...] = ()  # of its processes
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPage:
-    """Some runs, newest first. There may be fewer than asked for; only without a cursor are there no more."""
+    """Some runs, newest first. There may be fewer than requested; only without a cursor are there no more."""
 
     runs: Sequence[ObservedRun]
     cursor: Cursor | None = None
@@ -109,7 +109,7 @@ class ObservedPage:
 class Observer:
     """Observes the processes of any number of runs of one journal. Threads may share it.
 
-    A process that is gone stays gone, so the first observation of that is kept; a living one is probed at
+    A process that has exited stays so, so the first observation of that is cached; a living one is probed at
     most once a second.
     """
 
@@ -131,35 +131,37 @@ class Observer:
 
     @staticmethod
     def has_to_probe(run: RunSummary) -> bool:
-        """Whether the processes of this run matter: it is open, and some are known."""
+        """Whether the processes of this run matter: it is open, and names some."""
         attempt = run.lifecycle.current
         return attempt.ending is None and bool(attempt.members)
 
     def can_judge(self, run: RunSummary) -> bool:
-        """Whether this machine can say if an open run died: it sees every process of the run."""
+        """Whether this machine can decide if an open run died: it sees every process of the run."""
         here = self._surroundings()
         members = run.lifecycle.current.members
         return self.has_to_probe(run) and all(each.process.is_judgeable(here) for each in members)
 
     def liveness(self, runs: Sequence[RunSummary]) -> list[Liveness]:
-        """What can be said at this moment about the processes of each run, with one read of heartbeats."""
-        seen = [self._probed(run.lifecycle) if self.has_to_probe(run) else {} for run in runs]
+        """The liveness of each run at this moment, with one read of heartbeats."""
+        seen = [self._probe_all(run.lifecycle) if self.has_to_probe(run) else {} for run in runs]
         absent = {key for each in seen for key, found in each.items() if found.presence is not Presence.ALIVE}
         beats = heartbeats_of(self._journal, sorted(absent))
         now = self._clock.now_ms()
         return [
-            self._judged(run.run_id, *_facts_of(run), found, beats, now) if found else ALIVE
+            self._judge(run.run_id, *_facts_of(run), found, beats, now) if found else ALIVE
             for run, found in zip(runs, seen, strict=True)
         ]
 
-    def death_of(self, run_id: str, known: RunProgress) -> Event | None:
-        """The ending to write for a run of which these facts are known, if it died."""
-        if known.ending is not None or known.last is None:
+    def death_of(self, run_id: str, progress: RunProgress) -> Event | None:
+        """The ending to write for a run with this progress, if it died."""
+        if progress.ending is not None or progress.last is None:
             return None
-        seen = self._probed(known.lifecycle)
+        seen = self._probe_all(progress.lifecycle)
         beats = heartbeats_of(self._journal, seen)
         now = self._clock.now_ms()
-        return self._judged(run_id, known.lifecycle, known.last, known.active_at, seen, beats, now).death
+        return self._judge(
+            run_id, progress.lifecycle, progress.last, progress.active_at, seen, beats, now
+        ).death
 
     def observed(self, runs: Sequence[RunSummary]) -> list[ObservedRun]:
         """Each run as it stands at this moment. Nothing is written."""
@@ -174,30 +176,30 @@ class Observer:
     ) -> ObservedPage:
         """List runs as they stand at this moment, newest first.
 
-        A run whose processes are gone is open in the journal and died here, so a filter by either status
+        A run whose processes have exited is open in the journal and died here, so a filter by either status
         reads on until the page is full. It gives up after some pages: the cursor resumes from there.
         """
-        asked, found, cursor = _widened(query), list[ObservedRun](), after
+        widened, found, cursor = _widen(query), list[ObservedRun](), after
         for _ in range(MOST_PAGES):
-            page = self._runs.find_runs(asked, after=cursor, limit=limit - len(found))
+            page = self._runs.find_runs(widened, after=cursor, limit=limit - len(found))
             found += [each for each in self.observed(page.runs) if query.accepts_status(each.run.status)]
             cursor = page.cursor
             if cursor is None or len(found) >= limit:
                 break
         return ObservedPage(found, cursor)
 
-    def _probed(self, lifecycle: Lifecycle) -> dict[str, Observation]:
+    def _probe_all(self, lifecycle: Lifecycle) -> dict[str, Observation]:
         return {each.process.id: self._probe(each.process) for each in lifecycle.current.members}
 
     def _probe(self, process: ProcessIdentity) -> Observation:
         now = self._clock.monotonic()
         with self._lock:
-            probed_at, known = self._seen.get(process, (0.0, None))
-        if known is not None and (known.presence is Presence.GONE or now - probed_at < HOLDS_SECONDS):
-            return known
+            probed_at, seen = self._seen.get(process, (0.0, None))
+        if seen is not None and (seen.presence is Presence.GONE or now - probed_at < HOLDS_SECONDS):
+            return seen
         found = _observed(process, self._clock.now_ms(), self._surroundings())
-        if found.alive_at is None and known is not None:
-            found = replace(found, alive_at=known.alive_at)
+        if found.alive_at is None and seen is not None:
+            found = replace(found, alive_at=seen.alive_at)
         with self._lock:
             self._seen[process] = now, found
             self._seen.move_to_end(process)
@@ -208,7 +210,7 @@ class Observer:
     def _surroundings(self) -> Surroundings:
         return self._here if self._here is not None else this_surroundings()
 
-    def _judged(
+    def _judge(
         self,
         run_id: str,
         lifecycle: Lifecycle,
@@ -235,12 +237,12 @@ def _facts_of(run: RunSummary) -> tuple[Lifecycle, Order, int | None]:
     return run.lifecycle, run.last_order, run.last_event_at if run.is_active else None
 
 
-def _widened(query: RunQuery) -> RunQuery:
+def _widen(query: RunQuery) -> RunQuery:
     """A query that also returns the runs that may have died since their last event."""
     return replace(query, status=OPEN_OR_DIED) if query.status is Status.DIED else query
 
 
 def with_liveness(run: RunSummary, liveness: Liveness) -> RunSummary:
-    """The run as it stands by this observation: died, or as its events say. Nothing is written."""
+    """The run as it stands by this observation: died, or as its events state. Nothing is written."""
     ending = liveness.ending
     return run if ending is None else replace(run, lifecycle=run.lifecycle.with_ending(ending))

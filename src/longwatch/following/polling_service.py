@@ -22,7 +22,7 @@ from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.following.callbacks import Subscription
 from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed, Reason
-from longwatch.following.threads import LoopThread, in_a_thread
+from longwatch.following.threads import LoopThread, run_in_thread
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
@@ -31,10 +31,10 @@ from longwatch.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceCallbacks:
-    """To whom a run brings what it finds: in the loop of the run, except for `failed`."""
+    """Where a run delivers its events: in the loop of the run, except for `failed`."""
 
     deliver: Callable[[Event, PolledRun], Awaitable[None]]  # the next event
-    failed: Callable[[Exception, PolledRun], None]  # from any thread: the journal did not answer
+    failed: Callable[[Exception, PolledRun], None]  # from any thread: a read of the journal failed
     over: Callable[[], None]  # nothing more comes
 
 
@@ -43,7 +43,7 @@ class PolledRun:
 
     def __init__(self, workflow_id: str) -> None:
         self.workflow_id = workflow_id
-        self.is_begun = False  # False: it waits for the first subscriber
+        self.is_started = False  # False: it waits for the first subscriber
         self.is_revoked = False
         self.is_over = False
         self.task: asyncio.Task[None] | None = None
@@ -52,40 +52,40 @@ class PolledRun:
         return not self.is_revoked
 
     def cancel(self) -> None:
-        """In the loop of its task. One that is over must be left to close what it opened."""
+        """In the loop of its task. One that is over closes its hub by itself."""
         if self.task is not None and not self.is_over:
             self.is_over = True
             self.task.cancel()
 
     async def follow(
-        self, journal: Journal, make_hub: Callable[..., Hub], listener: ServiceCallbacks
+        self, journal: Journal, make_hub: Callable[..., Hub], callbacks: ServiceCallbacks
     ) -> None:
-        """Bring everything to the listener."""
+        """Deliver everything to the callbacks."""
         last: list[Exception] = []
 
         def failed(error: Exception) -> None:
             last[:] = [error]
-            listener.failed(error, self)
+            callbacks.failed(error, self)
 
         async with make_hub(journal, on_failure=failed) as hub:
             try:
-                ended = await self._bring(hub, listener)
+                ended = await self._deliver_events(hub, callbacks)
                 if ended is not None and ended.reason is Reason.UNUSABLE and not last:
                     failed(LongwatchError(ended.message))
-            except Exception as error:  # noqa: BLE001 - whatever it is, somebody has to be told
+            except Exception as error:  # noqa: BLE001 - every failure is reported
                 if error not in last:
                     failed(error)
             # Before the hub is closed, which may have to wait for a slow read.
             self.is_over = True
-            listener.over()
+            callbacks.over()
 
-    async def _bring(self, hub: Hub, listener: ServiceCallbacks) -> Ended | None:
+    async def _deliver_events(self, hub: Hub, callbacks: ServiceCallbacks) -> Ended | None:
         async with aclosing(aiter(hub.follow(self.workflow_id))) as items:
             async for item in items:
                 if isinstance(item, Ended):
                     return item
                 if isinstance(item, Followed):
-                    await listener.deliver(item.event, self)
+                    await callbacks.deliver(item.event, self)
                 if self.is_revoked:
                     break
         return None
@@ -134,7 +134,7 @@ class PollingService:
         """Whether a workflow is being followed now. One that waits for its first subscriber is not."""
         with self._changed:
             run = self._current()
-            return run is not None and run.is_begun
+            return run is not None and run.is_started
 
     @property
     def current_workflow_id(self) -> str | None:
@@ -145,7 +145,7 @@ class PollingService:
 
     @property
     def is_disposed(self) -> bool:
-        """Whether it can not be used any more."""
+        """Whether it can no longer be used."""
         return self._is_disposed
 
     def start_polling(self, workflow_id: str) -> None:
@@ -171,7 +171,7 @@ class PollingService:
             self._revoke()
             self._run = PolledRun(workflow_id)
             if self._event_subscriptions:
-                self._begin(self._run)
+                self._start(self._run)
 
     def stop_polling(self) -> None:
         """Follow nothing any more. The service can be started again."""
@@ -190,14 +190,14 @@ class PollingService:
             self._check()
             self._event_subscriptions += (subscription,)
             run = self._current()
-            if run is not None and not run.is_begun:
-                self._begin(run)
+            if run is not None and not run.is_started:
+                self._start(run)
         return subscription
 
     def on_error(self, callback: Callable[[Exception], object]) -> Subscription[Exception]:
         """Call this with every failure of the journal, and with what other subscribers raise.
 
-        Polling goes on after failures that waiting may help. Without anybody here, they are logged.
+        Polling continues after failures that a retry may cure. Without an error subscriber, they are logged.
         """
         subscription = Subscription(callback, loop=self._callers_loop(), left=self._error_left, raised=_log)
         with self._changed:
@@ -208,7 +208,9 @@ class PollingService:
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Block until no workflow is followed or waits; False if that took too long."""
         if self._thread is not None and self._thread.is_current:
-            raise InvalidInput("wait() in a callback of the service would wait for itself for ever")
+            raise InvalidInput(
+                "wait() in a callback of the service would wait for itself. Call it from another thread."
+            )
         with self._changed:
             return self._changed.wait_for(lambda: self._current() is None, timeout_seconds)
 
@@ -227,16 +229,16 @@ class PollingService:
                 else:
                     self._thread.end()
             thread = self._thread
-        for listening in self._event_subscriptions:
-            listening.dispose()
-        for hearing in self._error_subscriptions:
-            hearing.dispose()
+        for events in self._event_subscriptions:
+            events.dispose()
+        for errors in self._error_subscriptions:
+            errors.dispose()
         if thread is not None and not thread.is_current and not thread.join(DISPOSE_SECONDS):
             log.warning("a read or a callback of the polling service takes more than %g s", DISPOSE_SECONDS)
 
     async def aclose(self) -> None:
         """Dispose without blocking the running event loop."""
-        await in_a_thread(self.dispose)
+        await run_in_thread(self.dispose)
 
     def __enter__(self) -> Self:
         return self
@@ -249,12 +251,12 @@ class PollingService:
     ) -> None:
         self.dispose()
 
-    # Under the lock, in whichever thread.
+    # Under the lock, in any thread.
 
     def _check(self) -> None:
         if self._is_disposed:
             raise InvalidInput(
-                "this polling service was disposed; make another one, or ask polling_service() for one"
+                "This polling service was disposed. Create another one, or get one from polling_service()."
             )
 
     def _current(self) -> PolledRun | None:
@@ -272,14 +274,14 @@ class PollingService:
         if self._journal is not None and self._journal is not self._given:
             self._journal.close()
 
-    def _begin(self, run: PolledRun) -> None:
+    def _start(self, run: PolledRun) -> None:
         if self._thread is None:
             self._thread = LoopThread(THREAD_NAME, make_loop=self._make_loop, at_end=self._close_journal)
-        run.is_begun = True
+        run.is_started = True
         self._thread.soon(self._follow, self._thread, run)
 
     def _revoke(self) -> None:
-        """Whatever is still on its way to a subscriber is not wanted any more."""
+        """Deliver nothing more of the present run, not even what is under way to a subscriber."""
         run, self._run = self._run, None
         if run is not None:
             run.is_revoked = True
@@ -298,33 +300,33 @@ class PollingService:
         except RuntimeError:
             return None
 
-    def _event_left(self, gone: Subscription[Event]) -> None:
+    def _event_left(self, left: Subscription[Event]) -> None:
         with self._changed:
-            self._event_subscriptions = _without(self._event_subscriptions, gone)
+            self._event_subscriptions = _without(self._event_subscriptions, left)
             run = self._current()
-            if not self._event_subscriptions and run is not None and run.is_begun:
+            if not self._event_subscriptions and run is not None and run.is_started:
                 self._revoke()
 
-    def _error_left(self, gone: Subscription[Exception]) -> None:
+    def _error_left(self, left: Subscription[Exception]) -> None:
         with self._changed:
-            self._error_subscriptions = _without(self._error_subscriptions, gone)
+            self._error_subscriptions = _without(self._error_subscriptions, left)
 
-    # In the service's thread, without the lock, except where it says otherwise.
+    # In the service's thread, without the lock, except where stated.
 
     def _follow(self, thread: LoopThread, run: PolledRun) -> None:
         if run.is_wanted() and self._journal is not None:
-            listener = ServiceCallbacks(deliver=self._deliver, failed=self._failed, over=self._over)
-            run.task = thread.spawn(run.follow(self._journal, self._make_hub, listener), name=THREAD_NAME)
+            callbacks = ServiceCallbacks(deliver=self._deliver, failed=self._failed, over=self._over)
+            run.task = thread.spawn(run.follow(self._journal, self._make_hub, callbacks), name=THREAD_NAME)
 
     async def _deliver(self, event: Event, run: PolledRun) -> None:
-        """Hand this to everybody who is here now, and wait for those who are slow."""
+        """Hand this to all present subscribers, and wait for slow ones."""
         for subscription in self._event_subscriptions:
             subscription.hand(event, run.is_wanted)
             if subscription.is_full:
                 await subscription.has_room()
 
     def _failed(self, error: Exception, run: PolledRun) -> None:
-        """In whichever thread: the journal did."""
+        """In any thread: a read of the journal failed."""
         self._soon(self._report, error, run)
 
     def _over(self) -> None:
@@ -333,7 +335,7 @@ class PollingService:
             self._changed.notify_all()
 
     def _raised(self, error: Exception) -> None:
-        """In whichever thread: a subscriber raised."""
+        """In any thread: a subscriber raised."""
         if self._error_subscriptions:
             self._soon(self._report, error, None)
         else:
@@ -352,9 +354,9 @@ class PollingService:
 
 
 def _without(
-    subscriptions: tuple[Subscription[T], ...], gone: Subscription[T]
+    subscriptions: tuple[Subscription[T], ...], left: Subscription[T]
 ) -> tuple[Subscription[T], ...]:
-    return tuple(each for each in subscriptions if each is not gone)
+    return tuple(each for each in subscriptions if each is not left)
 
 
 def _always() -> bool:
@@ -362,7 +364,7 @@ def _always() -> bool:
 
 
 def _log(error: Exception) -> None:
-    log.error("a subscriber of the polling service raised; the others go on", exc_info=error)
+    log.error("a subscriber of the polling service raised; the others continue", exc_info=error)
 
 
 _service: PollingService | None = None
@@ -370,8 +372,8 @@ _lock = threading.Lock()
 
 
 def polling_service() -> PollingService:
-    """The service that everybody in this process shares. A disposed one is replaced."""
-    global _service  # noqa: PLW0603 - the one that everybody shares
+    """The service that the whole process shares. A disposed one is replaced."""
+    global _service  # noqa: PLW0603 - shared by the process
     with _lock:
         if _service is None or _service.is_disposed:
             _service = PollingService()
@@ -379,7 +381,7 @@ def polling_service() -> PollingService:
 
 
 def _forget() -> None:
-    """A forked child has neither the service's thread nor whoever held the lock."""
+    """A forked child has neither the service's thread nor the thread that held the lock."""
     global _service, _lock
     _service, _lock = None, threading.Lock()
 

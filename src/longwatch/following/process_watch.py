@@ -1,7 +1,7 @@
-"""Watches the processes of followed runs, each once, and reports when one of them is gone.
+"""Watches the processes of followed runs, each once, and reports when one of them exits.
 
-A pidfd reports the end at once, so the time of death is known to the millisecond. Where there is none, or
-too many are held, `/proc` is checked once a second. Processes that can not be judged from here are never
+A pidfd reports the end at once, so the time of death is exact to the millisecond. Where there is none, or
+too many are held, `/proc` is checked once a second. Processes that cannot be judged from here are never
 reported.
 """
 
@@ -27,9 +27,9 @@ PresenceOf = Callable[[ProcessIdentity], Presence]
 
 
 class ProcessWatcher(Protocol):
-    """A subscriber: notified when one of its processes is gone."""
+    """A subscriber: notified when one of its processes exits."""
 
-    def process_gone(self) -> None: ...
+    def on_process_exit(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -38,9 +38,9 @@ class _WatchedProcess:
 
     process: ProcessIdentity
     pidfd: int | None = None
-    is_known: bool = True  # False: no probe has told yet whether it is alive
+    is_probed: bool = True  # False: no probe has shown yet whether it is alive
     alive_at: int | None = None  # epoch ms, when it was last seen alive
-    gone_by: int | None = None  # epoch ms, when it was first seen to be gone
+    gone_by: int | None = None  # epoch ms, when its exit was first seen
     watchers: dict[ProcessWatcher, None] = field(default_factory=dict)
 
     @property
@@ -48,7 +48,7 @@ class _WatchedProcess:
         if self.gone_by is not None:
             before_boot = self.process.is_before_boot(this_surroundings())
             return Observation(Presence.GONE, self.alive_at, self.gone_by, is_before_boot=before_boot)
-        return Observation(Presence.ALIVE if self.is_known else Presence.UNKNOWN, self.alive_at)
+        return Observation(Presence.ALIVE if self.is_probed else Presence.UNKNOWN, self.alive_at)
 
 
 def presence_here(process: ProcessIdentity) -> Presence:
@@ -74,12 +74,10 @@ class ProcessWatch:
         self._processes: dict[str, _WatchedProcess] = {}
         self._by_watcher: dict[ProcessWatcher, frozenset[str]] = {}
         self._alarm = Alarm(self._check)
-        self._ticked_at: float | None = (
-            None  # when the loop was last known to be on time; None: no alarm is set
-        )
+        self._ticked_at: float | None = None  # when the loop was last on time; None: no alarm is set
 
     def watch(self, watcher: ProcessWatcher, processes: Iterable[ProcessIdentity]) -> None:
-        """Notify when one of these processes is gone, instead of any before."""
+        """Notify when one of these processes exits, instead of any before."""
         wanted = {each.id: each for each in processes}
         if self._by_watcher.get(watcher) == wanted.keys():
             return
@@ -91,16 +89,16 @@ class ProcessWatch:
         self._by_watcher[watcher] = frozenset(wanted)
         self._drop(watcher, before - wanted.keys())
         if any(each.gone_by is not None for each in map(self._processes.get, wanted) if each is not None):
-            self._timers.schedule_in(Alarm(watcher.process_gone), 0.0)
+            self._timers.schedule_in(Alarm(watcher.on_process_exit), 0.0)
 
     def unwatch(self, watcher: ProcessWatcher) -> None:
         """Stop notifying."""
         self._drop(watcher, self._by_watcher.pop(watcher, frozenset()))
 
     def observations(self, processes: Iterable[ProcessIdentity]) -> Mapping[str, Observation]:
-        """What is known about these processes; one that is not watched can not be judged."""
-        known = {each.id: self._processes.get(each.id) for each in processes}
-        return {key: UNSEEN if each is None else each.observation for key, each in known.items()}
+        """The observations of these processes; one that is not watched cannot be judged."""
+        found = {each.id: self._processes.get(each.id) for each in processes}
+        return {key: UNSEEN if each is None else each.observation for key, each in found.items()}
 
     def close(self) -> None:
         """Release every descriptor."""
@@ -127,7 +125,7 @@ class ProcessWatch:
 
     def _see(self, watched: _WatchedProcess, presence: Presence) -> None:
         now = self._clock.now_ms()
-        watched.is_known = presence is not Presence.UNKNOWN
+        watched.is_probed = presence is not Presence.UNKNOWN
         if presence is Presence.ALIVE:
             watched.alive_at = now
         elif presence is Presence.GONE:
@@ -178,7 +176,7 @@ class ProcessWatch:
 
     def _notify(self, watched: _WatchedProcess) -> None:
         for watcher in list(watched.watchers):
-            watcher.process_gone()
+            watcher.on_process_exit()
 
     def _drop(self, watcher: ProcessWatcher, process_ids: Iterable[str]) -> None:
         for process_id in process_ids:

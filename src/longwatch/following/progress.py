@@ -1,10 +1,7 @@
 """What a watch has seen of its run: its ending, missing events, the process that works on it.
 
-`ProducerTally` says the same and never changes, so there is a new one for each event. Ten thousand runs would
-each hold on to theirs until the next event comes, and the garbage collector goes through them all.
-
-A small part of the fold, in bounded memory: a run of a million events is followed with a few ranges of
-numbers. Adding an event twice changes nothing, so what several followers know can be put together.
+`ProducerTally` has the same content and never changes, so there is a new one for each event. Ten thousand
+runs would each keep theirs until the next event comes, and the garbage collector traverses them all.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from longwatch.model.run import Ending, ProducerTally, Status
 
 
 class ProducerProgress:
-    """Numbers that mostly come one after the other, and how many the producer says there are."""
+    """The numbers seen of a producer, mostly in sequence, and the count that it stated."""
 
     __slots__ = ("_first", "_last", "_others", "count")
 
@@ -29,7 +26,6 @@ class ProducerProgress:
         self._others = NO_NUMBERS
 
     def add(self, number: int) -> None:
-        """This number was seen."""
         if number == self._last + 1:
             self._last = number
         elif not self._first <= number <= self._last:
@@ -37,11 +33,11 @@ class ProducerProgress:
             self._first = self._last = number
 
     def close(self, count: int) -> None:
-        """The producer says that it wrote so many; of two counts the higher holds."""
+        """The producer states how many events it wrote; of two counts the higher holds."""
         self.count = count if self.count is None else max(self.count, count)
 
     def merge(self, other: ProducerProgress) -> None:
-        """What somebody else has seen of the same producer."""
+        """Add what another follower has seen of the same producer."""
         ranges = (self.seen | other.seen).ranges
         if ranges:
             self._others = NumberSet(ranges[:-1]) if len(ranges) > 1 else NO_NUMBERS
@@ -51,7 +47,7 @@ class ProducerProgress:
 
     @property
     def seen(self) -> NumberSet:
-        """All of them."""
+        """All numbers."""
         if self._last < self._first:
             return self._others
         row = NumberSet(((self._first, self._last),))
@@ -60,21 +56,21 @@ class ProducerProgress:
     @property
     def is_complete(self) -> bool:
         """Whether the producer has closed and nothing is missing."""
-        return self.count is not None and not self.told.missing()
+        return self.count is not None and not self.tally.missing()
 
     @property
-    def told(self) -> ProducerTally:
-        """The same as a value."""
+    def tally(self) -> ProducerTally:
+        """The progress as an immutable value."""
         return ProducerTally(self.seen, self.count)
 
 
 class RunProgress:
-    """Grows with the events that are added."""
+    """What a watch has seen of a run. It grows with the events that are added."""
 
     __slots__ = ("active_at", "ending", "last", "lifecycle", "tallies", "whole")
 
     def __init__(self, *, whole: bool = False) -> None:
-        self.whole = whole  # the events before the first one that was added are known too, or there are none
+        self.whole = whole  # no event before the first one that was added is missing
         self.last: Order | None = None  # of the latest event
         self.active_at: int | None = None  # epoch ms, of the latest event that shows activity
         self.lifecycle: Lifecycle = NO_FACTS
@@ -100,7 +96,7 @@ class RunProgress:
             self._learn(lifecycle_of(facts))
 
     def merge(self, other: RunProgress) -> None:
-        """Add what another follower knows of the same run."""
+        """Add what another follower has seen of the same run."""
         self.whole = self.whole or other.whole
         if other.last is not None:
             self._see(other.last, other.active_at)
@@ -133,7 +129,7 @@ class RunProgress:
     def is_complete(self) -> bool:
         """Whether every producer has closed and each of its events is here. Without producers, never.
 
-        Nor while the history is not known: it may tell of others, which are still to say their last word.
+        Nor without the whole history: it may have other producers that have not closed yet.
         """
         return self.whole and bool(self.tallies) and all(each.is_complete for each in self.tallies.values())
 

@@ -1,21 +1,20 @@
-"""One run, followed once for everybody in the process who follows it.
+"""One run's channel: it distributes the run's new events to all its followers in the process.
 
-The channel does not read. Its source brings pages of what is new, and answers when it is asked for a look.
+The channel does not read. Its event source polls the journal for it and hands over pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from longwatch.errors import LongwatchError, WorthAnotherTry
-from longwatch.following.drain import Drain, DrainLimits
+from longwatch.following.drain import Drain
 from longwatch.following.inbox import Inbox
 from longwatch.following.items import Ended, Reason
-from longwatch.following.process_watch import GRACE_SECONDS, ProcessWatch
+from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.following.progress import RunProgress
-from longwatch.following.timers import Sleeper, Timers
 from longwatch.model.attempts import NO_FACTS
 from longwatch.model.endings import is_activity
 from longwatch.model.event import START, Cursor, Order, Page
@@ -24,22 +23,25 @@ from longwatch.model.process import Presence, ProcessIdentity
 from longwatch.model.run import Status
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
-RECHECK_SECONDS = 5.0  # while events of a run whose processes are gone wait in an outbox
+if TYPE_CHECKING:
+    from longwatch.following.hub import Hub
+
+RECHECK_SECONDS = 5.0  # while an outbox still has events of a run whose processes have exited
 
 
 @dataclass(frozen=True, slots=True)
-class LookState:
-    """How looking stands, to be shown."""
+class PollState:
+    """How polling stands, for people."""
 
     failures: int = 0  # in a row
-    error: str | None = None  # of the last look, if it failed
-    next_look: float | None = None  # time of the loop; None: when something is appended
+    error: str | None = None  # of the last poll, if it failed
+    next_poll: float | None = None  # time of the loop; None: when something is appended
 
 
 class EventSource(Protocol):
-    """Brings what is new."""
+    """Polls the journal, and hands new events to the channels of their runs."""
 
-    is_global: bool  # it reads for all runs at once, and begins where the journal ended when it was opened
+    is_global: bool  # one read serves all runs, from the end of the journal when the source was opened
 
     @property
     def is_ready(self) -> bool:
@@ -49,52 +51,34 @@ class EventSource(Protocol):
         """Become ready."""
 
     def add(self, channel: RunChannel) -> None:
-        """Bring what arrives for this channel."""
+        """Hand over what arrives for this channel."""
 
     def start(self, channel: RunChannel, cursor: Cursor) -> bool:
-        """A first follower has read up to here. True if the channel goes on from that very cursor."""
+        """The first follower has read up to here. True if the source polls from this very cursor."""
 
-    def look(self, channel: RunChannel) -> None:
-        """Look thoroughly as soon as possible, and tell the channel that it has been done."""
+    def request_poll(self, channel: RunChannel) -> None:
+        """Poll thoroughly as soon as possible, and then call the channel's `complete_poll`."""
 
-    def leave(self, channel: RunChannel) -> None:
-        """Nobody follows this run any more."""
+    def remove(self, channel: RunChannel) -> None:
+        """The run has no followers any more."""
 
-    def rest(self) -> None:
-        """Nobody follows anything any more."""
+    def release(self) -> None:
+        """Close the subscription to the journal if there are no channels."""
 
-    def looks(self, channel: RunChannel) -> LookState:
-        """How looking for this channel stands."""
-
-
-class Room(Protocol):
-    """What a channel needs of its hub."""
-
-    timers: Timers[Sleeper]
-    processes: ProcessWatch
-    limits: DrainLimits
-
-    def now(self) -> float: ...
-
-    def recollect(self, channel: RunChannel) -> None:
-        """Read the run from its beginning, to know what its followers did not tell."""
-
-    def conclude(self, death: Death, done: Callable[[Liveness | LongwatchError], None]) -> None:
-        """Judge a run whose processes are gone, and append its ending if it died."""
-
-    def closed(self, channel: RunChannel) -> None: ...
+    def poll_state(self, channel: RunChannel) -> PollState:
+        """How polling for this channel stands."""
 
 
 class Death:
-    """A run whose processes are gone, on the way to its ending."""
+    """A run whose processes have exited, on the way to its ending."""
 
     __slots__ = (
         "active_at",
         "is_written",
         "last",
         "lifecycle",
-        "look",
         "observations",
+        "poll",
         "processes",
         "run_id",
     )
@@ -106,43 +90,43 @@ class Death:
         self.lifecycle = NO_FACTS
         self.last: Order | None = None
         self.active_at: int | None = None
-        self.look: int | None = None  # the number of the look that is waited for
+        self.poll: int | None = None  # the number of the poll that is waited for
         self.is_written = False
 
 
 class RunChannel:
-    """The seats of a run, what is known of it, and how it comes to its end."""
+    """The inboxes of a run, its progress, and how it comes to its end."""
 
     __slots__ = (
         "_death",
-        "_room",
+        "_hub",
         "_source",
         "_writing",
-        "answered",
-        "asked",
-        "asked_at",
+        "completed",
         "drain",
         "ended",
+        "inboxes",
         "is_closed",
         "is_running",
-        "known",
+        "progress",
+        "requested",
+        "requested_at",
         "run_id",
-        "seats",
     )
 
-    def __init__(self, run_id: str, source: EventSource, room: Room) -> None:
+    def __init__(self, run_id: str, source: EventSource, hub: Hub) -> None:
         self.run_id = run_id
-        self.known = RunProgress()
-        self.seats: dict[Inbox, None] = {}
-        self.is_running = False  # somebody has settled, and the source brings what is new
+        self.progress = RunProgress()
+        self.inboxes: dict[Inbox, None] = {}
+        self.is_running = False  # a follower has settled, and the source polls
         self.is_closed = False
         self.drain: Drain | None = None
-        self.asked = 0  # looks that were asked for, counted
-        self.answered = 0  # the last of them that has been done
-        self.asked_at = 0.0
+        self.requested = 0  # number of the last poll that was requested
+        self.completed = 0  # number of the last one that is done
+        self.requested_at = 0.0
         self.ended: Ended | None = None
         self._source = source
-        self._room = room
+        self._hub = hub
         self._death: Death | None = None
         self._writing = JOURNAL_BACKOFF
 
@@ -152,199 +136,196 @@ class RunChannel:
 
     @property
     def must_be_caught_up_with(self) -> bool:
-        """Whether a follower that was added has to read to the end once more before it settles."""
+        """Whether a follower that was added must read to the end once more before it settles."""
         return self.is_running or self._source.is_global
 
     @property
-    def looks(self) -> LookState:
-        return self._source.looks(self)
+    def poll_state(self) -> PollState:
+        return self._source.poll_state(self)
 
-    def add(self, seat: Inbox) -> None:
-        """Let pages gather for a follower that is about to settle."""
-        seat.sit_down()
-        self.seats[seat] = None
+    def add(self, inbox: Inbox) -> None:
+        """Let pages accumulate for a follower that is about to settle."""
+        inbox.reset()
+        self.inboxes[inbox] = None
 
-    def settle(self, seat: Inbox, cursor: Cursor, known: RunProgress) -> None:
-        """This follower has read everything up to here by itself, and now shares what the channel gets."""
-        self.known.merge(known)
+    def settle(self, inbox: Inbox, cursor: Cursor, progress: RunProgress) -> None:
+        """A follower has read everything up to here by itself, and now shares the channel's pages."""
+        self.progress.merge(progress)
         if self.is_closed:  # it came to its end while the follower read
-            seat.settle(cursor)
-            seat.ended = self.ended
+            inbox.settle(cursor)
+            inbox.ended = self.ended
             return
-        if seat.dropped:  # too much came meanwhile: the follower reads on by itself
-            self.leave(seat)
+        if inbox.dropped:  # too many events came meanwhile: the follower continues to read by itself
+            self.leave(inbox)
             return
         is_first, self.is_running = not self.is_running, True
         if is_first and self._source.start(self, cursor):
-            seat.settle(None)
+            inbox.settle(None)
         else:
-            seat.settle(cursor)
-            seat.asked = self.ask()
-        if not self.known.whole:
-            self._room.recollect(self)
+            inbox.settle(cursor)
+            inbox.requested = self.request_poll()
+        if not self.progress.whole:
+            self._hub.backfill(self)
         self.reconsider()
 
-    def leave(self, seat: Inbox) -> None:
-        """This follower does not want any more. With the last one, the channel closes."""
-        if seat in self.seats:
-            del self.seats[seat]
-            if not self.seats:
+    def leave(self, inbox: Inbox) -> None:
+        """Remove a follower. With the last one, the channel closes."""
+        if inbox in self.inboxes:
+            del self.inboxes[inbox]
+            if not self.inboxes:
                 self.close()
 
     def close(self) -> None:
-        """Nothing of this run is wanted any more; answers that are still under way are dropped."""
+        """Stop following the run. Results of polls that are under way are dropped."""
         if self.is_closed:
             return
         self.is_closed = True
-        self._source.leave(self)
-        self._room.processes.unwatch(self)
-        self._room.timers.cancel(self)
-        self._room.closed(self)
+        self._source.remove(self)
+        self._hub.processes.unwatch(self)
+        self._hub.timers.cancel(self)
+        self._hub.forget(self)
 
-    def ask(self) -> int:
-        """Ask for a thorough look; returns its number."""
-        self.asked += 1
-        self.asked_at = self._room.now()
-        self._source.look(self)
-        return self.asked
+    def request_poll(self) -> int:
+        """Request a thorough poll; returns its number."""
+        self.requested += 1
+        self.requested_at = self._hub.now()
+        self._source.request_poll(self)
+        return self.requested
 
-    def took(self, page: Page) -> None:
-        """The source found something new."""
-        self.known.add(page.events)
-        for seat in list(self.seats):
-            if not seat.feed(page) and seat.is_settled:
-                self.leave(seat)
-        self._share(page, self.answered)
+    def receive(self, page: Page) -> None:
+        """Distribute new events."""
+        self.progress.add(page.events)
+        for inbox in list(self.inboxes):
+            if not inbox.put(page) and inbox.is_settled:
+                self.leave(inbox)
+        self._share(page, self.completed)
         if self.drain is not None and any(is_activity(event) for event in page.events):
-            self.drain = self.drain.with_news(self._room.now())
+            self.drain = self.drain.with_news(self._hub.now())
         if not self.is_closed:
             self.reconsider()
 
-    def looked(self, number: int, began: float, page: Page) -> None:
-        """A thorough look has been done, which began after everything up to this number was asked for.
-
-        `page` is the last one that it brought.
-        """
-        self.answered = max(self.answered, number)
+    def complete_poll(self, number: int, began: float, page: Page) -> None:
+        """A thorough poll is done that began after this number was requested. `page` is its last page."""
+        self.completed = max(self.completed, number)
         self._share(page, number)
         if self.drain is not None:
-            if self.drain.is_over(began, complete=self.known.is_complete):
+            if self.drain.is_over(began, complete=self.progress.is_complete):
                 self._finish_drained(None)
             else:
-                self._room.timers.schedule(self, self.drain.due)
-        elif self._death is not None and self._death.look is not None and self._death.look <= number:
-            self._after_last_look(self._death)
+                self._hub.timers.schedule(self, self.drain.due)
+        elif self._death is not None and self._death.poll is not None and self._death.poll <= number:
+            self._after_last_poll(self._death)
 
     def failed(self, error: LongwatchError) -> None:
-        """The source can not look, and trying again would not help."""
+        """The source cannot poll, and a retry would not help."""
         self.finish(Reason.UNUSABLE, str(error))
 
     def finish(self, reason: Reason, message: str | None, status: Status | None = None) -> None:
-        """Tell every follower that this was all, once it has taken what waits for it."""
-        self.ended = Ended(reason, status or self.known.status, message, START)
-        for seat in self.seats:
-            seat.ended = self.ended
-            seat.wake()
+        """End every follower, once it has consumed its inbox."""
+        self.ended = Ended(reason, status or self.progress.status, message, START)
+        for inbox in self.inboxes:
+            inbox.ended = self.ended
+            inbox.wake()
         self.close()
 
-    def recollected(self, known: RunProgress) -> None:
-        """What the run's history says."""
+    def merge_history(self, progress: RunProgress) -> None:
+        """Add the progress of the run's whole history."""
         if not self.is_closed:
-            self.known.merge(known)
+            self.progress.merge(progress)
             self.reconsider()
 
-    def process_gone(self) -> None:
-        """A process of the run is gone. If all are, its parent gets a moment to report how it ended."""
-        if self.is_closed or self.known.ending is not None or self._death is not None:
+    def on_process_exit(self) -> None:
+        """A process of the run exited. If all have, its parent gets a moment to report how it ended."""
+        if self.is_closed or self.progress.ending is not None or self._death is not None:
             return
         processes = self._processes()
-        found = self._room.processes.observations(processes)
+        found = self._hub.processes.observations(processes)
         if processes and all(each.presence is Presence.GONE for each in found.values()):
             self._death = Death(self.run_id, processes)
-            self._room.timers.schedule(self, self._room.now() + GRACE_SECONDS)
+            self._hub.timers.schedule(self, self._hub.now() + GRACE_SECONDS)
 
     def _processes(self) -> frozenset[ProcessIdentity]:
-        return frozenset(each.process for each in self.known.lifecycle.current.members)
+        return frozenset(each.process for each in self.progress.lifecycle.current.members)
 
     def reconsider(self) -> None:
-        """See whether what is known now asks for something to be done."""
-        if self.known.ending is not None:
+        """Act on the run's progress: drain after its end, watch its processes until then."""
+        if self.progress.ending is not None:
             if self.drain is None:
-                self._room.processes.unwatch(self)
-                self.drain = Drain.begin(self._room.now(), self._room.limits)
-                self.ask()
-                self._room.timers.schedule(self, self.drain.due)
-            elif self.drain.is_over(self._room.now(), complete=self.known.is_complete):
-                self.ask()  # nothing is missing any more: one thorough look, and that is all
+                self._hub.processes.unwatch(self)
+                self.drain = Drain.begin(self._hub.now(), self._hub.limits)
+                self.request_poll()
+                self._hub.timers.schedule(self, self.drain.due)
+            elif self.drain.is_over(self._hub.now(), complete=self.progress.is_complete):
+                self.request_poll()  # nothing is missing any more: one thorough poll is the last
             else:
-                self._room.timers.schedule(self, self.drain.due)
+                self._hub.timers.schedule(self, self.drain.due)
             return
         if self.drain is not None:  # a process joined the run, or a new attempt began: it has not ended
             self.drain = None
-            self._room.timers.cancel(self)
+            self._hub.timers.cancel(self)
         processes = self._processes()
         if self._death is not None and self._death.processes != processes:
             self._death = None
-            self._room.timers.cancel(self)
+            self._hub.timers.cancel(self)
         if self._death is None and processes:
-            self._room.processes.watch(self, processes)
-            self.process_gone()
+            self._hub.processes.watch(self, processes)
+            self.on_process_exit()
 
     def _share(self, page: Page, number: int) -> None:
-        """Let go of cursors of their own, of followers who have seen nothing that has not come here too.
+        """Drop the own cursors of followers that have seen nothing that the channel has not seen too.
 
-        A look is not enough: somebody who reads a run from further back may have seen what was shipped late
-        before it is announced, and the channel still has that to come.
+        A poll is not enough for that: a follower that reads a run from further back may have seen events that
+        were shipped late before they are announced, and the channel has yet to receive them.
         """
-        for seat in self.seats:
-            own = seat.own
-            if own is not None and seat.is_settled and seat.asked <= number and page.covers(own):
-                seat.own = None
+        for inbox in self.inboxes:
+            own = inbox.own_cursor
+            if own is not None and inbox.is_settled and inbox.requested <= number and page.covers(own):
+                inbox.own_cursor = None
 
     def wake(self) -> None:
-        """Something is due."""
-        now = self._room.now()
+        """Called by the timers: the next step of the drain or of the death is due."""
+        now = self._hub.now()
         if self.is_closed:
             return
         if self.drain is not None:
             if self.drain.is_hopeless(now):
-                self._finish_drained("the journal did not answer while stragglers were waited for")
+                self._finish_drained("the journal did not respond while late events were waited for")
                 return
-            if self.asked == self.answered:
-                self.ask()
-            self._room.timers.schedule(self, now + 1.0)
+            if self.requested == self.completed:
+                self.request_poll()
+            self._hub.timers.schedule(self, now + 1.0)
         elif self._death is not None:
-            self._death.look = self.ask()
+            self._death.poll = self.request_poll()
 
     def _finish_drained(self, trouble: str | None) -> None:
-        ending = self.known.ending
+        ending = self.progress.ending
         has_died = ending is not None and ending.status is Status.DIED
         message = trouble or (ending.error if ending is not None else None)
         self.finish(Reason.DIED if has_died else Reason.ENDED, message)
 
-    def _after_last_look(self, death: Death) -> None:
-        """The processes are gone, and the last look at what they left behind found no ending."""
+    def _after_last_poll(self, death: Death) -> None:
+        """The processes have exited, and the last poll for their events found no ending."""
         if death.is_written:
-            self.finish(Reason.DIED, None, Status.DIED)  # it is there, and we are not shown it
+            self.finish(Reason.DIED, None, Status.DIED)  # it is stored, and the poll does not return it
             return
-        death.look = None
-        death.last, death.active_at = self.known.last, self.known.active_at
-        death.lifecycle = self.known.lifecycle
-        death.observations = self._room.processes.observations(death.processes)
-        self._room.conclude(death, self._concluded)
+        death.poll = None
+        death.last, death.active_at = self.progress.last, self.progress.active_at
+        death.lifecycle = self.progress.lifecycle
+        death.observations = self._hub.processes.observations(death.processes)
+        self._hub.conclude(death, self._concluded)
 
     def _concluded(self, found: Liveness | LongwatchError) -> None:
         death = self._death
-        if self.is_closed or death is None or self.known.ending is not None:
+        if self.is_closed or death is None or self.progress.ending is not None:
             return
         if isinstance(found, Liveness):
             if found.death is not None:
                 death.is_written = True
-                death.look = self.ask()
-            else:  # its outbox holds events that may still say how it ended
-                self._room.timers.schedule(self, self._room.now() + RECHECK_SECONDS)
+                death.poll = self.request_poll()
+            else:  # its outbox has events that may still state how it ended
+                self._hub.timers.schedule(self, self._hub.now() + RECHECK_SECONDS)
         elif isinstance(found, WorthAnotherTry):
             self._writing = self._writing.failed()
-            self._room.timers.schedule(self, self._room.now() + (self._writing.delay or 0.0))
+            self._hub.timers.schedule(self, self._hub.now() + (self._writing.delay or 0.0))
         else:
-            self.finish(Reason.DIED, f"the ending of the run can not be stored: {found}", Status.DIED)
+            self.finish(Reason.DIED, f"the ending of the run cannot be stored: {found}", Status.DIED)

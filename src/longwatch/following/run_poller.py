@@ -1,6 +1,6 @@
-"""One poll per run, however many follow it, for journals that can only be asked about one run at a time.
+"""Polls each followed run once for all its followers, in journals that are read one run at a time.
 
-All polls wait in one queue. What is due together is read in a few threads, some runs after each other, so
+All polls wait in one queue. Those that are due together are read in a few threads, several runs in each, so
 that fifty thousand runs need neither as many tasks nor as many thread switches.
 """
 
@@ -15,45 +15,43 @@ from time import perf_counter
 
 from longwatch.errors import LongwatchError
 from longwatch.following.outage import Outage
-from longwatch.following.run_channel import LookState, RunChannel
-from longwatch.following.threads import Threads
+from longwatch.following.run_channel import PollState, RunChannel
+from longwatch.following.threads import HubThreads
 from longwatch.following.timers import Timers
 from longwatch.journal.base import Journal
 from longwatch.model.event import Cursor, Page
 from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff, after_failure
 
-TOLD_EVERY_SECONDS = 0.01  # answers of a batch are told of this soon, though others are still to come
-
-
-SLOW_READ_SECONDS = 0.01  # until it is known better
-BATCH_SECONDS = 0.005  # handing less than that to a thread costs more than it gains
+REPORT_SECONDS = 0.01  # after which the first results of a batch are reported
+SLOW_READ_SECONDS = 0.01  # until reads were measured
+BATCH_SECONDS = 0.005  # a smaller batch costs more than its thread gains
 
 
 @dataclass(slots=True, eq=False)
 class RunPollState:
-    """A run that is polled, with what every look needs: with thousands, reaching further costs most."""
+    """A run that is polled, with everything that a poll needs: of thousands, each further access counts."""
 
     channel: RunChannel
     run_id: str
     cursor: Cursor
     backoff: Backoff = JOURNAL_BACKOFF
-    error: str | None = None  # of the last look, if it failed
-    next_look: float = 0.0
+    error: str | None = None  # of the last poll, if it failed
+    next_poll: float = 0.0
     is_reading: bool = False
-    began: float = 0.0  # when the sweep under way began
-    asked: int = 0  # the last look that had been asked for then
+    began: float = 0.0  # when the poll under way began
+    requested: int = 0  # the last poll that had been requested then
     is_thorough: bool = False
-    goes_on: bool = False  # the sweep under way has more pages to come
-    is_plain: bool = True  # nobody wants a thorough look, and the last one went well and came to the end
+    has_more: bool = False  # the poll under way has more pages
+    is_plain: bool = True  # no thorough poll is requested, and the last one reached the end
     is_over: bool = False
 
 
 RunPoll = tuple[RunPollState, Page | LongwatchError]
-"""What one look found, where that is anything to speak of."""
+"""What one poll found, unless that was nothing."""
 
 
 class RunPoller:
-    """The source for any journal."""
+    """The event source for any journal."""
 
     is_global = False
     is_ready = True
@@ -61,7 +59,7 @@ class RunPoller:
     def __init__(
         self,
         journal: Journal,
-        threads: Threads,
+        threads: HubThreads,
         outage: Outage,
         *,
         poll_seconds: float,
@@ -78,160 +76,162 @@ class RunPoller:
         self._phase = 0.0
         self._loop = asyncio.get_running_loop()
         self._timers: Timers[RunPollState] = Timers(self._loop, self._on_due)
-        self._watched: dict[RunChannel, RunPollState] = {}
+        self._polled: dict[RunChannel, RunPollState] = {}
 
     async def open(self) -> None:
-        """Nothing to make ready."""
+        """Nothing to open."""
 
     def add(self, channel: RunChannel) -> None:
-        """Nothing to do before somebody has settled."""
+        """Nothing to do before a follower has settled."""
 
     def start(self, channel: RunChannel, cursor: Cursor) -> bool:
-        watched = self._watched[channel] = RunPollState(channel, channel.run_id, cursor, asked=channel.asked)
-        # Many come together, and would be due together for ever: the golden ratio spreads any number of them.
+        state = self._polled[channel] = RunPollState(
+            channel, channel.run_id, cursor, requested=channel.requested
+        )
+        # Runs that start together would always be due together: the golden ratio spreads any number of them.
         self._phase = (self._phase + 0.618034) % 1.0
-        self._plan(watched, self._poll_seconds * (1.0 - self._phase))
+        self._plan(state, self._poll_seconds * (1.0 - self._phase))
         return True
 
-    def look(self, channel: RunChannel) -> None:
-        watched = self._watched.get(channel)
-        if watched is not None:
-            watched.is_plain = False
-            if not watched.is_reading and not watched.backoff.failures:
-                self._plan(watched, 0.0)
+    def request_poll(self, channel: RunChannel) -> None:
+        state = self._polled.get(channel)
+        if state is not None:
+            state.is_plain = False
+            if not state.is_reading and not state.backoff.failures:
+                self._plan(state, 0.0)
 
-    def leave(self, channel: RunChannel) -> None:
-        watched = self._watched.pop(channel, None)
-        if watched is not None:
-            watched.is_over = True
-            self._timers.cancel(watched)
+    def remove(self, channel: RunChannel) -> None:
+        state = self._polled.pop(channel, None)
+        if state is not None:
+            state.is_over = True
+            self._timers.cancel(state)
 
-    def rest(self) -> None:
-        """Nothing is done for nobody."""
+    def release(self) -> None:
+        """Without channels there are no polls."""
 
     async def aclose(self, *, is_quiet: bool) -> None:
-        self._watched.clear()
+        self._polled.clear()
         self._timers.close()
 
-    def looks(self, channel: RunChannel) -> LookState:
-        watched = self._watched.get(channel)
-        if watched is None:
-            return LookState()
-        return LookState(watched.backoff.failures, watched.error, watched.next_look)
+    def poll_state(self, channel: RunChannel) -> PollState:
+        state = self._polled.get(channel)
+        if state is None:
+            return PollState()
+        return PollState(state.backoff.failures, state.error, state.next_poll)
 
-    def _plan(self, watched: RunPollState, seconds: float) -> None:
-        watched.next_look = self._loop.time() + seconds
+    def _plan(self, state: RunPollState, seconds: float) -> None:
+        state.next_poll = self._loop.time() + seconds
         if seconds > 0:
-            self._timers.schedule(watched, watched.next_look)
+            self._timers.schedule(state, state.next_poll)
         else:
-            self._timers.cancel(watched)
-            self._on_due([watched])
+            self._timers.cancel(state)
+            self._on_due([state])
 
     def _on_due(self, due: list[RunPollState]) -> None:
         now = self._loop.time()
-        for watched in due:
-            watched.is_reading = True
-            if not watched.is_plain and not watched.goes_on:
-                channel = watched.channel
-                watched.began, watched.asked = now, channel.asked
-                watched.is_thorough = channel.asked > channel.answered or channel.drain is not None
+        for state in due:
+            state.is_reading = True
+            if not state.is_plain and not state.has_more:
+                channel = state.channel
+                state.began, state.requested = now, channel.requested
+                state.is_thorough = channel.requested > channel.completed or channel.drain is not None
         size = batch_size(len(due), self._read_seconds, self._batches)
         for begin in range(0, len(due), size):
-            self._threads.look(partial(self._read, due[begin : begin + size]))
+            self._threads.poll(partial(self._read, due[begin : begin + size]))
 
     def _read(self, batch: list[RunPollState]) -> None:
         """In a thread."""
-        began = told_at = perf_counter()
+        began = reported_at = perf_counter()
         quiet: list[RunPollState] = []
-        answers: list[RunPoll] = []
-        for watched in batch:
-            self._look_at(watched, quiet, answers)
-            if perf_counter() - told_at > TOLD_EVERY_SECONDS:
-                self._tell(quiet, answers)
-                quiet, answers, told_at = [], [], perf_counter()
-        if quiet or answers:
-            self._tell(quiet, answers)
+        results: list[RunPoll] = []
+        for state in batch:
+            self._poll_run(state, quiet, results)
+            if perf_counter() - reported_at > REPORT_SECONDS:
+                self._report(quiet, results)
+                quiet, results, reported_at = [], [], perf_counter()
+        if quiet or results:
+            self._report(quiet, results)
         self._read_seconds += ((perf_counter() - began) / len(batch) - self._read_seconds) / 8
 
-    def _look_at(self, watched: RunPollState, quiet: list[RunPollState], answers: list[RunPoll]) -> None:
-        """Read on in one run. Where nothing is new, as nearly always, it becomes one of the quiet ones.
+    def _poll_run(self, state: RunPollState, quiet: list[RunPollState], results: list[RunPoll]) -> None:
+        """Read one run. If nothing is new, as nearly always, it is added to the quiet ones.
 
-        With a hundred thousand of these a second, whatever is kept of each for a moment adds up to full
-        collections of garbage, which hold everybody up.
+        At a hundred thousand polls a second, any object per poll adds up to full garbage collections, which
+        delay everything else.
         """
-        if watched.is_over:
+        if state.is_over:
             return
         try:
             page = self._journal.read(
-                watched.run_id, after=watched.cursor, limit=self._page_events, thorough=watched.is_thorough
+                state.run_id, after=state.cursor, limit=self._page_events, thorough=state.is_thorough
             )
         except LongwatchError as error:
             self._threads.report(error)
-            answers.append((watched, error))
-        except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
+            results.append((state, error))
+        except Exception as error:  # noqa: BLE001 - the followers must learn of it
             self._threads.report(error)
-            answers.append((watched, LongwatchError(f"{type(error).__name__}: {error}")))
+            results.append((state, LongwatchError(f"{type(error).__name__}: {error}")))
         else:
-            if watched.is_plain and not page.events and not page.more:
-                watched.cursor = page.cursor
-                quiet.append(watched)
+            if state.is_plain and not page.events and not page.more:
+                state.cursor = page.cursor
+                quiet.append(state)
             else:
-                answers.append((watched, page))
+                results.append((state, page))
 
-    def _tell(self, quiet: list[RunPollState], answers: list[RunPoll]) -> None:
+    def _report(self, quiet: list[RunPollState], results: list[RunPoll]) -> None:
         with suppress(RuntimeError):  # the loop is closed already
-            self._loop.call_soon_threadsafe(self._take, quiet, answers)
+            self._loop.call_soon_threadsafe(self._receive_results, quiet, results)
 
-    def _take(self, quiet: list[RunPollState], answers: list[RunPoll]) -> None:
+    def _receive_results(self, quiet: list[RunPollState], results: list[RunPoll]) -> None:
         now, schedule, every = self._loop.time(), self._timers.schedule, self._poll_seconds
-        for watched in quiet:
-            if watched.is_over:
+        for state in quiet:
+            if state.is_over:
                 continue
-            if not watched.is_plain:  # somebody has asked for a thorough look meanwhile
-                self._took(watched, Page((), watched.cursor))
+            if not state.is_plain:  # a thorough poll was requested meanwhile
+                self._receive(state, Page((), state.cursor))
                 continue
-            watched.is_reading = False
-            # From the moment it was due: the rate holds though every look is a little late, and after a
+            state.is_reading = False
+            # From the time when it was due: the rate holds though every poll is a little late, and after a
             # stall they are not all due together.
-            at = watched.next_look + every
+            at = state.next_poll + every
             if at <= now:
                 at += every * ((now - at) // every + 1)
-            watched.next_look = at
-            schedule(watched, at)
-        for watched, answer in answers:
-            if watched.is_over:  # a result of an earlier start
+            state.next_poll = at
+            schedule(state, at)
+        for state, result in results:
+            if state.is_over:  # a result of an earlier start
                 continue
-            if isinstance(answer, LongwatchError):
-                self._failed(watched, answer)
+            if isinstance(result, LongwatchError):
+                self._failed(state, result)
             else:
-                self._took(watched, answer)
+                self._receive(state, result)
 
-    def _took(self, watched: RunPollState, page: Page) -> None:
-        channel = watched.channel
-        watched.cursor, watched.goes_on = page.cursor, page.more
-        if watched.backoff.failures:
-            watched.backoff, watched.error = watched.backoff.succeeded(), None
+    def _receive(self, state: RunPollState, page: Page) -> None:
+        channel = state.channel
+        state.cursor, state.has_more = page.cursor, page.more
+        if state.backoff.failures:
+            state.backoff, state.error = state.backoff.succeeded(), None
             self._outage.succeeded()
         if page.events:
-            channel.took(page)
-        if not page.more and watched.is_thorough and not channel.is_closed:
-            channel.looked(watched.asked, watched.began, page)
-        watched.is_reading = False
+            channel.receive(page)
+        if not page.more and state.is_thorough and not channel.is_closed:
+            channel.complete_poll(state.requested, state.began, page)
+        state.is_reading = False
         if not channel.is_closed:
-            at_once = page.more or channel.asked > watched.asked
-            watched.is_plain = not at_once and channel.drain is None
-            watched.is_thorough = watched.is_thorough and not watched.is_plain
-            self._plan(watched, 0.0 if at_once else self._poll_seconds)
+            at_once = page.more or channel.requested > state.requested
+            state.is_plain = not at_once and channel.drain is None
+            state.is_thorough = state.is_thorough and not state.is_plain
+            self._plan(state, 0.0 if at_once else self._poll_seconds)
 
-    def _failed(self, watched: RunPollState, error: LongwatchError) -> None:
-        watched.is_reading = watched.is_plain = False
-        backoff = after_failure(watched.backoff, error)
+    def _failed(self, state: RunPollState, error: LongwatchError) -> None:
+        state.is_reading = state.is_plain = False
+        backoff = after_failure(state.backoff, error)
         if backoff is None:
-            watched.channel.failed(error)
+            state.channel.failed(error)
             return
-        watched.backoff, watched.error = backoff, str(error)
+        state.backoff, state.error = backoff, str(error)
         self._outage.failed(error, backoff.delay or 0.0)
-        self._plan(watched, backoff.delay or 0.0)
+        self._plan(state, backoff.delay or 0.0)
 
 
 def batch_size(count: int, read_seconds: float, most_batches: int) -> int:

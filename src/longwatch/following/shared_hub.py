@@ -1,4 +1,4 @@
-"""`follow(run_id)`: whoever follows the same journal in the same event loop shares a hub, without asking."""
+"""`follow(run_id)`: followers of one journal in one event loop share a hub."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ async def follow(
     after: Cursor = START,
     silent_after_seconds: float | None = None,
 ) -> AsyncGenerator[Item, None]:
-    """Yield a run's history, a `CaughtUp`, then what happens, and last of all an `Ended` that says why.
+    """Yield a run's history, a `CaughtUp`, then new events, and last an `Ended` with the reason.
 
-    `journal` is an open one, an address, or None for the one that the settings name. `after` goes on after
+    `journal` is an open one, a URL, or None for the one that the settings name. `after` resumes after
     the item that had this cursor. With `silent_after_seconds` the watch gives up when nothing comes for so
     long; the run stays open.
     """

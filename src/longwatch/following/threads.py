@@ -1,4 +1,4 @@
-"""Threads of a hub: a pool for its blocking journal, and a loop in a thread of its own."""
+"""HubThreads of a hub: a pool for its blocking journal, and a loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longwatch.clock import SYSTEM_CLOCK
 
 
 class LoopThread:
-    """Runs an event loop until it is told to end. Its tasks are waited for, then `at_end` is called in it."""
+    """Runs an event loop until `end` is called. It waits for its tasks, then calls `at_end` in the thread."""
 
     def __init__(
         self, name: str, *, make_loop: Callable[[], asyncio.AbstractEventLoop], at_end: Callable[[], None]
@@ -31,27 +31,27 @@ class LoopThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether this is called in it."""
+        """Whether the calling thread is this one."""
         return threading.current_thread() is self._thread
 
     def soon(self, call: Callable[..., object], *args: Any) -> None:
-        """From any thread: call this in the loop, if there still is one."""
+        """From any thread: call this in the loop, unless it is closed."""
         with suppress(RuntimeError):  # it is closed
             self.loop.call_soon_threadsafe(call, *args)
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """In the loop: a task that is waited for at the end."""
+        """In the loop: start a task that the end waits for."""
         task = self.loop.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     def end(self) -> None:
-        """From any thread: begin nothing any more."""
+        """From any thread: stop the loop."""
         self.soon(self.loop.stop)
 
     def join(self, timeout_seconds: float) -> bool:
-        """Wait for the end of the thread; False if it takes longer, or is the one that asks."""
+        """Wait for the end of the thread; False if it takes longer, or is the calling one."""
         if self.is_current:
             return False
         self._thread.join(timeout_seconds)
@@ -70,12 +70,12 @@ class LoopThread:
             self._at_end()
 
     async def _finish(self) -> None:
-        while self._tasks:  # looked at in here: a task may end just before this begins
+        while self._tasks:  # checked in the loop: a task may end just before this starts
             await asyncio.wait(tuple(self._tasks))
 
 
 def _unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    # A program that ends meanwhile takes thread pools away from under this thread, which is no news.
+    # When the program exits, thread pools disappear under this thread: such errors are expected.
     if threading.main_thread().is_alive():
         loop.default_exception_handler(context)
 
@@ -86,10 +86,10 @@ T = TypeVar("T")
 _Call = tuple[Future[Any], Callable[[], Any]]
 
 
-class Workers(Executor):
-    """Up to `most` daemon threads, started as they are needed.
+class DaemonPool(Executor):
+    """Up to `most` daemon threads, started when needed.
 
-    The threads of the standard library's pool are waited for when the interpreter ends, whatever they do.
+    The interpreter waits at exit for the threads of the standard library's pool, even for one that hangs.
     """
 
     def __init__(self, most: int, *, name: str) -> None:
@@ -122,7 +122,7 @@ class Workers(Executor):
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             _carry_out(*call)
-            del call  # or it would hold on to its answer until the next one comes
+            del call  # or it would keep its result in memory until the next call
             with self._lock:
                 if self._calls.empty():
                     self._idle += 1
@@ -156,47 +156,47 @@ def _carry_out(future: Future[Any], call: Callable[[], Any]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
-        answer = call()
-    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
         future.set_exception(error)
     else:
-        future.set_result(answer)
+        future.set_result(result)
 
 
-PATIENCE_SECONDS = 0.5  # with calls that are under way when a hub is closed
+CLOSE_SECONDS = 0.5  # for calls that are under way when a hub is closed
 
 
-class Threads:
-    """Two small pools: reading long histories must not delay the looks that everybody shares."""
+class HubThreads:
+    """Two small pools: reading long histories must not delay the polls that all followers share."""
 
     def __init__(
         self,
         executor: Executor | None,
         *,
-        looks: int,
+        polls: int,
         histories: int,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         self.report: Callable[[Exception], None] = on_failure or (lambda error: None)
-        self._own: list[Workers] = []
-        self._looks = executor or self._begin(looks, "longwatch-look")
-        self._histories = executor or self._begin(histories, "longwatch-history")
+        self._own: list[DaemonPool] = []
+        self._polls = executor or self._start_pool(polls, "longwatch-poll")
+        self._histories = executor or self._start_pool(histories, "longwatch-history")
 
-    def _begin(self, most: int, name: str) -> Workers:
-        workers = Workers(most, name=name)
+    def _start_pool(self, most: int, name: str) -> DaemonPool:
+        workers = DaemonPool(most, name=name)
         self._own.append(workers)
         return workers
 
-    def look(self, call: Callable[[], None]) -> None:
-        """Call this in a thread. It has to see to its answer itself, and must not raise."""
-        self._looks.submit(call)
+    def poll(self, call: Callable[[], None]) -> None:
+        """Call this in a thread. It has to deliver its result itself, and must not raise."""
+        self._polls.submit(call)
 
     def history(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Call this in a thread. Whoever no longer wants the answer may just leave it."""
+        """Call this in a thread. A caller that no longer needs the result may drop the future."""
         future: Future[T] = self._histories.submit(self.attempt, call)
-        answer = asyncio.wrap_future(future)
-        answer.add_done_callback(_retrieve)
-        return answer
+        result = asyncio.wrap_future(future)
+        result.add_done_callback(_retrieve)
+        return result
 
     def attempt(self, call: Callable[[], T]) -> T:
         """In a thread: make a call, and report its failure before it is handled."""
@@ -207,20 +207,20 @@ class Threads:
             raise
 
     async def aclose(self) -> bool:
-        """End the threads. False: the journal has not answered for a while, and some are left to it."""
+        """End the threads. False: the journal does not respond, and some threads still wait for it."""
         for pool in self._own:
             pool.shutdown(wait=False, cancel_futures=True)
         if self._own:
-            await in_a_thread(self._wait)
+            await run_in_thread(self._wait)
         return all(pool.wait(0) for pool in self._own)
 
     def _wait(self) -> None:
         for pool in self._own:
-            pool.wait(PATIENCE_SECONDS)
+            pool.wait(CLOSE_SECONDS)
 
 
-async def in_a_thread(call: Callable[[], None]) -> None:
-    """Call this in a thread of its own: asyncio's helpers would leave one behind."""
+async def run_in_thread(call: Callable[[], None]) -> None:
+    """Call this in a thread of its own: asyncio's helpers would leave one running."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -242,7 +242,7 @@ def _set(ended: asyncio.Future[None]) -> None:
         ended.set_result(None)
 
 
-def _retrieve(answer: asyncio.Future[T]) -> None:
-    """Take the exception of an answer that nobody may come for, so that asyncio does not complain."""
-    if not answer.cancelled():
-        answer.exception()
+def _retrieve(result: asyncio.Future[T]) -> None:
+    """Retrieve the exception of a future that may have been dropped, so that asyncio does not log it."""
+    if not result.cancelled():
+        result.exception()

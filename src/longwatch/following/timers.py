@@ -8,15 +8,13 @@ from typing import Generic, Protocol, TypeVar
 
 from longwatch.polling.due import DueQueue
 
-MARGIN_SECONDS = (
-    2e-6  # the queue may be early by a microsecond, and whoever is woken early goes to sleep again
-)
+MARGIN_SECONDS = 2e-6  # the queue may be early by a microsecond, and a key that wakes early would sleep again
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Timers(Generic[K]):
-    """Hands over keys when they are due, all that are due at once together."""
+    """Reports keys when they are due, those that are due together in one call."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, due: Callable[[list[K]], None]) -> None:
         self._loop = loop
@@ -26,23 +24,23 @@ class Timers(Generic[K]):
         self._set_for = float("inf")  # when the handle calls
 
     def schedule(self, key: K, at: float) -> None:
-        """Let this key be due at this time of the loop, instead of any before."""
+        """Make this key due at this time of the loop, instead of any before."""
         self._queue.schedule(key, at + MARGIN_SECONDS)
         if at < self._set_for:
             self._set()
 
     def schedule_in(self, key: K, seconds: float) -> None:
-        """The same, so many seconds from now."""
+        """Make this key due so many seconds from now."""
         self.schedule(key, self._loop.time() + seconds)
 
     def cancel(self, key: K) -> None:
-        """Let this key not be due. The timer may go off for nothing, which costs less than setting it."""
+        """Remove this key. The timer may fire for nothing, which costs less than setting it again."""
         self._queue.cancel(key)
         if not self._queue:
             self.close()
 
     def close(self) -> None:
-        """Set no timer any more until something is scheduled."""
+        """Cancel the timer until something is scheduled."""
         if self._handle is not None:
             self._handle.cancel()
         self._handle, self._set_for = None, float("inf")
@@ -52,9 +50,9 @@ class Timers(Generic[K]):
         self.close()
         if at is not None:
             self._set_for = at
-            self._handle = self._loop.call_at(at, self._go_off)
+            self._handle = self._loop.call_at(at, self._fire)
 
-    def _go_off(self) -> None:
+    def _fire(self) -> None:
         self._handle, self._set_for = None, float("inf")
         keys = self._queue.pop_due(self._loop.time())
         try:
@@ -65,13 +63,13 @@ class Timers(Generic[K]):
 
 
 class Sleeper(Hashable, Protocol):
-    """What is woken when it is due."""
+    """A key with a method to call when it is due."""
 
     def wake(self) -> None: ...
 
 
 class Alarm:
-    """Something to be called at a time, for those who have more than one."""
+    """A function as a key, for objects with more than one timer."""
 
     __slots__ = ("wake",)
 
@@ -80,7 +78,7 @@ class Alarm:
 
 
 def alarms(loop: asyncio.AbstractEventLoop) -> Timers[Sleeper]:
-    """Timers that wake. Each by itself: one that fails is the loop's to report, and stops no other."""
+    """Timers that call `wake`, each in a call of its own: one that raises stops no other."""
 
     def wake(due: list[Sleeper]) -> None:
         for sleeper in due:

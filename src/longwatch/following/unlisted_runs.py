@@ -1,4 +1,4 @@
-"""Scans for runs that a journal does not list, within bounds: what was found, and what to tell the reader.
+"""Scans for runs that a journal does not list, within bounds, and what to report to the reader.
 
 Commands scan once and a few pages. A server scans in the background, at most every five minutes and only
 while its list is read.

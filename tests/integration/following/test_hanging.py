@@ -62,7 +62,7 @@ async def test_a_hub_closes_although_its_journal_never_answers(caplog: pytest.Lo
 
     await asyncio.wait_for(hub.aclose(), 5)
 
-    assert "has not answered yet" in caplog.text
+    assert "has not responded yet" in caplog.text
     journal.gate.set()
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
@@ -122,5 +122,5 @@ def test_a_service_that_is_stopped_during_a_slow_read_leaves_no_traceback(call: 
 
     assert "Traceback" not in ended.stderr
     assert "Error" not in ended.stderr
-    assert "has not answered yet" in ended.stderr
+    assert "has not responded yet" in ended.stderr
     assert ended.returncode == 0

@@ -1,4 +1,4 @@
-"""How long stragglers are waited for."""
+"""How long a watch waits for late events."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.following.drain import PATIENCE_SECONDS, Drain, DrainLimits
+from longwatch.following.drain import LAST_POLL_SECONDS, Drain, DrainLimits
 
 LIMITS = DrainLimits()  # 3 s of quiet, 15 s in all
 
 
 @pytest.mark.parametrize(
-    ("news", "looked_at", "complete", "over"),
+    ("news", "polled_at", "complete", "over"),
     [
         ([], 100.0, False, False),  # the terminal event has just come
         ([], 102.9, False, False),
@@ -26,19 +26,19 @@ LIMITS = DrainLimits()  # 3 s of quiet, 15 s in all
         ([102.0, 105.0, 108.0, 111.0, 114.0], 115.0, False, True),  # but not for ever
     ],
 )
-def test_when_a_drain_is_over(news: list[float], looked_at: float, complete: bool, over: bool) -> None:
+def test_when_a_drain_is_over(news: list[float], polled_at: float, complete: bool, over: bool) -> None:
     drain = Drain.begin(100.0, LIMITS)
     for at in news:
         drain = drain.with_news(at)
 
-    assert drain.is_over(looked_at, complete=complete) is over
+    assert drain.is_over(polled_at, complete=complete) is over
 
 
 def test_a_journal_that_never_answers_does_not_keep_the_watch_for_ever() -> None:
     drain = Drain.begin(100.0, LIMITS)
 
     assert not drain.is_hopeless(115.0)
-    assert drain.is_hopeless(115.0 + PATIENCE_SECONDS)
+    assert drain.is_hopeless(115.0 + LAST_POLL_SECONDS)
 
 
 @given(

@@ -29,7 +29,7 @@ class Subscriber:
         self.notified = 0
         self.changed = asyncio.Event()
 
-    def process_gone(self) -> None:
+    def on_process_exit(self) -> None:
         self.notified += 1
         self.changed.set()
 

@@ -28,7 +28,7 @@ def test_it_says_what_the_value_says(numbers: list[int], counts: list[int]) -> N
 
     tally = tally_of(numbers, counts)
 
-    assert tally.told == value
+    assert tally.tally == value
     assert tally.is_complete == (value.count is not None and not value.missing())
 
 
@@ -37,15 +37,15 @@ def test_two_together_say_what_both_say_and_go_on_counting(
     ours: list[int], our_counts: list[int], theirs: list[int], their_counts: list[int], then: list[int]
 ) -> None:
     tally, other = tally_of(ours, our_counts), tally_of(theirs, their_counts)
-    before = other.told
+    before = other.tally
 
     tally.merge(other)
 
-    assert tally.told == ProducerTally(NumberSet.of(ours), max(our_counts, default=None)).merged(before)
+    assert tally.tally == ProducerTally(NumberSet.of(ours), max(our_counts, default=None)).merged(before)
     for number in then:
         tally.add(number)
     assert tally.seen == NumberSet.of([*ours, *theirs, *then])
-    assert other.told == before
+    assert other.tally == before
 
 
 def test_a_row_grows_in_place() -> None:

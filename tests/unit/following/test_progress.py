@@ -81,7 +81,7 @@ def test_what_two_know_together_is_what_one_would_know_who_saw_everything(
     assert one.last == whole.last == max(event.order for event in told)
     assert one.active_at == (run.summary.last_event_at if run.summary.is_active else None)
     for known in (one, whole):
-        assert {producer: tally.told for producer, tally in known.tallies.items()} == run.producers
+        assert {producer: tally.tally for producer, tally in known.tallies.items()} == run.producers
     assert one.lifecycle == whole.lifecycle == run.summary.lifecycle
 
 

@@ -7,25 +7,25 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from longwatch.following.threads import Workers
+from longwatch.following.threads import DaemonPool
 from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
-def workers() -> Workers:
-    return Workers(2, name="test")
+def workers() -> DaemonPool:
+    return DaemonPool(2, name="test")
 
 
-def test_a_call_is_answered(workers: Workers) -> None:
+def test_a_call_is_answered(workers: DaemonPool) -> None:
     assert workers.submit(pow, 2, 5).result(PATIENCE_SECONDS) == 32
 
 
-def test_an_exception_reaches_whoever_waits(workers: Workers) -> None:
+def test_an_exception_reaches_whoever_waits(workers: DaemonPool) -> None:
     with pytest.raises(ZeroDivisionError):
         workers.submit(divmod, 1, 0).result(PATIENCE_SECONDS)
 
 
-def test_an_idle_thread_is_used_again(workers: Workers) -> None:
+def test_an_idle_thread_is_used_again(workers: DaemonPool) -> None:
     names = {
         workers.submit(lambda: threading.current_thread().name).result(PATIENCE_SECONDS) for _ in range(50)
     }
@@ -33,7 +33,7 @@ def test_an_idle_thread_is_used_again(workers: Workers) -> None:
     assert names <= {"test_0", "test_1"}
 
 
-def test_calls_run_side_by_side_up_to_the_limit(workers: Workers) -> None:
+def test_calls_run_side_by_side_up_to_the_limit(workers: DaemonPool) -> None:
     both = threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     calls = [workers.submit(both.wait) for _ in range(4)]
@@ -41,7 +41,7 @@ def test_calls_run_side_by_side_up_to_the_limit(workers: Workers) -> None:
     assert sorted(call.result(PATIENCE_SECONDS) for call in calls) == [0, 0, 1, 1]
 
 
-def test_what_was_submitted_is_done_before_the_end(workers: Workers) -> None:
+def test_what_was_submitted_is_done_before_the_end(workers: DaemonPool) -> None:
     calls = [workers.submit(pow, 2, power) for power in range(20)]
 
     workers.shutdown()
@@ -49,7 +49,7 @@ def test_what_was_submitted_is_done_before_the_end(workers: Workers) -> None:
     assert [call.result(0) for call in calls] == [2**power for power in range(20)]
 
 
-def test_what_waits_can_be_cancelled(workers: Workers) -> None:
+def test_what_waits_can_be_cancelled(workers: DaemonPool) -> None:
     gate = threading.Event()
     begun = threading.Barrier(3, timeout=PATIENCE_SECONDS)
     under_way = [workers.submit(lambda: (begun.wait(), gate.wait(PATIENCE_SECONDS))) for _ in range(2)]
@@ -65,14 +65,14 @@ def test_what_waits_can_be_cancelled(workers: Workers) -> None:
     assert workers.wait(PATIENCE_SECONDS)
 
 
-def test_nothing_can_be_submitted_after_the_end(workers: Workers) -> None:
+def test_nothing_can_be_submitted_after_the_end(workers: DaemonPool) -> None:
     workers.shutdown()
 
     with pytest.raises(RuntimeError, match="after shutdown"):
         workers.submit(pow, 2, 2)
 
 
-def test_a_call_that_never_ends_can_be_left_behind(workers: Workers) -> None:
+def test_a_call_that_never_ends_can_be_left_behind(workers: DaemonPool) -> None:
     gate = threading.Event()
     workers.submit(gate.wait)
 

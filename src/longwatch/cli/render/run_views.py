@@ -139,7 +139,7 @@ class LineView:
 
     def tick(self, state: WatchState) -> None:
         if state.error is not None and state.error != self._error:
-            wait = f"; next poll in {state.next_look_seconds:.0f} s" if state.next_look_seconds else ""
+            wait = f"; next poll in {state.next_poll_seconds:.0f} s" if state.next_poll_seconds else ""
             remark(f"longwatch: {clean(state.error)}{wait}")
         elif state.error is None and self._error is not None:
             remark("longwatch: the journal is available again")
@@ -246,12 +246,12 @@ def watch_lines(state: WatchState, run: Run | None, *, now_ms: int, width: int) 
     if run is not None:
         ago = ago_text(run.summary.last_event_at, now_ms=now_ms)
         facts.append(f"{state.delivered:,} events, the last {ago}")
-    if state.error is None and state.next_look_seconds is not None:
-        facts.append(f"next poll in {state.next_look_seconds:.1f} s")
+    if state.error is None and state.next_poll_seconds is not None:
+        facts.append(f"next poll in {state.next_poll_seconds:.1f} s")
     lines: list[StyledLine] = [[Segment(part, "dim")] for part in _join_facts(facts, width)]
     if state.error is not None:
         failed = f"{state.failures} failed polls in a row" if state.failures > 1 else "the last poll failed"
-        wait = f", next in {state.next_look_seconds:.0f} s" if state.next_look_seconds is not None else ""
+        wait = f", next in {state.next_poll_seconds:.0f} s" if state.next_poll_seconds is not None else ""
         error = list(wrap_text(f"! {failed}{wait}: {clean(state.error)}", width - 1))
         cut = ELLIPSIS if len(error) > MOST_ERROR_LINES else ""
         error = error[:MOST_ERROR_LINES]

@@ -272,7 +272,7 @@ class RunCache:
             follower = self._hub.follow(
                 watched.run_id,
                 after=watched.cursor,
-                known=watched.known,
+                progress=watched.known,
                 generation=watched.generation,
             )
             async with aclosing(aiter(follower)) as items:
@@ -293,7 +293,7 @@ class RunCache:
                         case Ended():
                             watched.take(waiting)
                             self._ended(watched, item)
-                    watched.cursor, watched.known = follower.cursor, follower.known
+                    watched.cursor, watched.known = follower.cursor, follower.progress
         except (JournalMoved, JournalUnusable) as error:
             watched.trouble = error
             watched.changed()

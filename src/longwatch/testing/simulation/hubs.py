@@ -8,13 +8,13 @@ from longwatch.following.arrivals_reader import ArrivalsReader
 from longwatch.following.hub import Hub
 from longwatch.following.inbox import Inbox
 from longwatch.following.process_watch import ProcessWatch
-from longwatch.following.run_channel import EventSource, Room, RunChannel
+from longwatch.following.run_channel import EventSource, RunChannel
 from longwatch.following.run_poller import RunPoll, RunPoller, RunPollState
 from longwatch.model.process import Presence, ProcessIdentity
 
 HOST = "simulated"
 
-MakeChannel = Callable[[str, EventSource, Room], RunChannel]
+MakeChannel = Callable[[str, EventSource, Hub], RunChannel]
 
 
 class SimulatedHub(Hub):
@@ -48,17 +48,17 @@ class SimulatedHub(Hub):
             return Presence.UNKNOWN
         return Presence.GONE if process.pid in self.gone else Presence.ALIVE
 
-    def join(self, run_id: str, seat: Inbox) -> RunChannel:
+    def join(self, run_id: str, inbox: Inbox) -> RunChannel:
         channel = self._channels.get(run_id)
         if channel is None:
             channel = self._channels[run_id] = type(self).make_channel(run_id, self._source, self)
             self._source.add(channel)
             self._opened[channel] = self.now()
-        channel.add(seat)
+        channel.add(inbox)
         return channel
 
-    def closed(self, channel: RunChannel) -> None:
-        super().closed(channel)
+    def forget(self, channel: RunChannel) -> None:
+        super().forget(channel)
         self._opened.pop(channel, None)
 
     def cursor_size(self, run_id: str, *, live_seconds: float) -> int:
@@ -66,27 +66,27 @@ class SimulatedHub(Hub):
         channel = self._channels.get(run_id)
         if channel is None or not isinstance(self._source, RunPoller):
             return 0
-        watched = self._source._watched.get(channel)
-        if watched is None or watched.backoff.failures or watched.goes_on:
+        state = self._source._polled.get(channel)
+        if state is None or state.backoff.failures or state.has_more:
             return 0  # it is still catching up, or has to once the store answers again
-        return len(watched.cursor) if self.now() - self._opened[channel] > live_seconds else 0
+        return len(state.cursor) if self.now() - self._opened[channel] > live_seconds else 0
 
     def leftovers(self) -> list[str]:
         """What is still held although nobody follows anything any more."""
         if not self._is_open:
             return []
         held = {
-            "seats": len(self._seats),
+            "inboxes": len(self._inboxes),
             "channels": len(self._channels),
             "alarms": len(self.timers._queue),
-            "recollections": len(self._recollecting),
-            "processes watched": self.processes.watched,
+            "backfills": len(self._backfilling),
+            "processes state": self.processes.watched,
         }
         if isinstance(self._source, ArrivalsReader):
-            held["runs in the tail"] = len(self._source._channels)
-            held["listeners"] = self._source.is_ready + len(self._source._lent)
+            held["followed runs"] = len(self._source._channels)
+            held["change signals"] = self._source.is_ready + len(self._source._lent)
         else:
-            held["polls"] = len(self._source._watched) + len(self._source._timers._queue)
+            held["polls"] = len(self._source._polled) + len(self._source._timers._queue)
         return [f"{count} {what} left" for what, count in held.items() if count]
 
 
@@ -96,6 +96,6 @@ class _OneBatch(RunPoller):
     def _read(self, batch: list[RunPollState]) -> None:
         quiet: list[RunPollState] = []
         answers: list[RunPoll] = []
-        for watched in batch:
-            self._look_at(watched, quiet, answers)
-        self._tell(quiet, answers)
+        for state in batch:
+            self._poll_run(state, quiet, answers)
+        self._report(quiet, answers)

@@ -269,10 +269,10 @@ class ServiceUser:
 class _SameLoopService(PollingService):
     """A polling service without a thread: it lives in the loop of whoever uses it."""
 
-    def _begin(self, run: PolledRun) -> None:
+    def _start(self, run: PolledRun) -> None:
         if self._thread is None:
             self._thread = _SameLoop(self._close_journal)
-        super()._begin(run)
+        super()._start(run)
 
     async def ended(self) -> None:
         """Until nothing of it is under way any more."""

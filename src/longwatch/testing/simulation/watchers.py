@@ -162,7 +162,7 @@ class SimulatedWatcher:
         limit = CURSOR_CHARACTERS + CHARACTERS_A_KEY * remembered
         comes_through = self._world.plan.page_items >= LARGE_PAGE
         assert size <= limit or not comes_through, f"the cursor of {self._work.run_id} has {size} characters"
-        plan, waiting = self._world.plan, follower._seat.waiting
+        plan, waiting = self._world.plan, follower._inbox.waiting
         room = max(plan.buffer_events, 1_000)  # a page always finds room in an empty seat
         assert waiting <= room, f"{waiting} events wait in a seat for {plan.buffer_events}"
 

@@ -28,7 +28,7 @@ def state(
         delivered=delivered,
         failures=failures,
         error=error,
-        next_look_seconds=next_look,
+        next_poll_seconds=next_look,
         cursor=START,
     )
 
