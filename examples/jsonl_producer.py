@@ -1,4 +1,4 @@
-"""A program that knows nothing of longwatch: it prints events as JSON lines, and other text as it likes.
+"""A program that does not use longwatch: it prints events as JSON lines, and other text.
 
 Run it with `longwatch run -- python examples/jsonl_producer.py`, then see it: `longwatch show latest`.
 """

@@ -1,6 +1,6 @@
 """A plain script without agents: one run, a few events, and an ending that is not an exception.
 
-Run it with `python examples/plain_script.py`, then look at it with `longwatch show latest`.
+Run it with `python examples/plain_script.py`, then show it with `longwatch show latest`.
 """
 
 import longwatch
@@ -14,12 +14,12 @@ ROWS: list[dict[str, str]] = [
 
 @longwatch.tool
 def parse(row: dict[str, str]) -> float:
-    """The price as a number. Fails on what is none."""
+    """The price as a number. Raises ValueError for other text."""
     return float(row["price"])
 
 
 def main() -> None:
-    """Import every row that can be read, and say how many could not."""
+    """Import every valid row, and count the others."""
     with longwatch.run("nightly import", source="prices.csv") as run:
         total, bad = 0.0, 0
         for row in ROWS:

@@ -23,7 +23,7 @@ LINES = [
 
 
 async def play(http: httpx2.AsyncClient, turn_id: str) -> None:
-    """What a coding agent does: it says something, writes a file, and comes to its end."""
+    """Play a coding agent: print some text, write a file, and end the turn."""
     for number, line in enumerate(LINES, 1):
         await http.post(
             f"{SESSION}/turns/{turn_id}/lines",

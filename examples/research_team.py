@@ -1,6 +1,6 @@
-"""A small team of agents: two researchers work side by side, a tool fails once and is tried again.
+"""A small team of agents: two researchers work in parallel, a tool fails once and is retried.
 
-Run it with `python examples/research_team.py`, then look at it with `longwatch show latest`.
+Run it with `python examples/research_team.py`, then show it with `longwatch show latest`.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ _already_failed: set[str] = set()
 
 @longwatch.tool(system="library")
 async def search(topic: str) -> list[str]:
-    """Look a topic up. The first search for tides gets no answer."""
+    """Search for a topic. The first search for tides times out."""
     await asyncio.sleep(0.05)
     if topic == "tides" and topic not in _already_failed:
         _already_failed.add(topic)
-        raise TimeoutError("the library did not answer")
+        raise TimeoutError("the library did not respond")
     return ANSWERS[topic]
 
 
 @longwatch.agent(role="finds sources")
 async def researcher(topic: str) -> list[str]:
-    """Search, and search once more if there is no answer."""
+    """Search, and search once more after a timeout."""
     try:
         return await search(topic)
     except TimeoutError:
