@@ -1,8 +1,8 @@
-"""Values as they are at this moment: a copy that later changes cannot reach, made of what journals can store.
+"""Copies values as they are now, converted to what journals can store.
 
-It runs in the observed code, so the usual small values take the short way. What cannot be stored becomes a
-readable stand-in: NaN and infinities, numbers beyond 38 digits, empty or mixed sets, deep nesting, cycles,
-and objects of any other kind.
+Capture runs in the observed code, so the usual small values take a fast path. What cannot be stored becomes
+readable text: NaN and infinities, numbers beyond 38 digits, empty or mixed sets, deep nesting, cycles, and
+objects of any other kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from longwatch.recording.secret_names import REDACTED, SecretNames
 if TYPE_CHECKING:
     from longwatch.recording.truncation import OmittedBytes
 
-MAX_DEPTH = 28  # DynamoDB nests 32 levels; the payload itself and its item take some
+MAX_DEPTH = 28  # DynamoDB allows 32 levels, of which the payload and its item take some
 MAX_DIGITS = 38
 MAX_INTEGER = 10**MAX_DIGITS
 SMALLEST_FLOAT, LARGEST_FLOAT = 1e-130, 9.9e125  # DynamoDB's range
@@ -31,12 +31,12 @@ REPR_CHARACTERS = 200
 PLAIN_CHARACTERS = 200
 MAX_PLAIN = 2**53
 LONGEST_TOKEN = 4_096  # characters
-NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
+NAME_CHARACTERS = 1_000  # of one key; DynamoDB allows 64 KB
 SHORTENED = re.compile(r"…\[shortened, (\d+) characters\]\Z")
 BYTES_IN_ALL = re.compile(r"\[(\d+) bytes in all\]")
 _SPACE = re.compile(r"\s")
 LONGEST_MARKER = 50  # characters
-# The fields that decide what a run is and how it ended. They get their room before all other fields.
+# The fields that decide what a run is and how it ended. They get room before all other fields.
 DECIDING_FIELDS = (
     "kind",
     "name",
@@ -49,13 +49,13 @@ DECIDING_FIELDS = (
     "process",
 )
 NAMED_VALUES = (("name", "value"), ("Name", "Value"), ("key", "value"), ("Key", "Value"))
-NAMED_VALUE_FIELDS = 4  # at most, in a map that holds one name and its value
+NAMED_VALUE_FIELDS = 4  # at most, in a map of one name and its value
 _STANDARD_NAMES = SecretNames()  # without those of `redact_keys`
-CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
+CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # roughly what Python needs for them, in bytes
 
 
 class CaptureLimits:
-    """How much of a value is kept."""
+    """How much of a value is captured."""
 
     __slots__ = ("characters", "depth", "is_summary", "items", "total")
 
@@ -65,13 +65,13 @@ class CaptureLimits:
         self.characters = characters  # of one text
         self.items = items  # of one list, map or set
         self.depth = depth
-        self.total = total  # bytes that the whole copy takes in memory, about
-        self.is_summary = is_summary  # to leave out most was asked for
+        self.total = total  # bytes of the whole copy in memory, roughly
+        self.is_summary = is_summary  # the user asked for a summary
 
 
 SUMMARY = CaptureLimits(characters=1_000, items=20, depth=4, total=20_000, is_summary=True)
-# Beyond the largest payload that can be stored, so that what fits is not cut here but in `truncation`. Only
-# tens of thousands of empty maps or lists take more memory than that before they fill an event.
+# Beyond the largest payload that can be stored, so that `truncation` cuts payloads and not capture. Only tens
+# of thousands of empty maps or lists take more memory than that before they fill an event.
 FULL = CaptureLimits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3_200_000)
 CAPTURES: Mapping[str, CaptureLimits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
 
@@ -79,12 +79,12 @@ CAPTURES: Mapping[str, CaptureLimits | None] = {"off": None, "summary": SUMMARY,
 def capture_fields(
     named: Mapping[str, object], limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()
 ) -> tuple[dict[str, object], int]:
-    """A storable copy of named values, secrets blanked by name, and about how many bytes it holds.
+    """Copy named values with secrets blanked by name; returns the copy and its approximate bytes.
 
-    The `unredacted` fields are copied whatever names count as secret.
+    `redact_keys` does not apply to the `unredacted` fields.
     """
     kept: dict[str, object] = {}
-    for name, value in named.items():  # the usual case: nothing but short texts and small numbers
+    for name, value in named.items():  # the usual case: only short texts and small numbers
         if name in secrets and secrets.hides(name, value) and name not in unredacted:
             kept[name] = REDACTED
         elif (type(value) is str and len(value) <= PLAIN_CHARACTERS) or is_plain(value):
@@ -96,7 +96,7 @@ def capture_fields(
 
 
 def capture_value(value: object, limits: CaptureLimits, secrets: SecretNames) -> tuple[object, int]:
-    """A storable copy of one value, and about how many bytes it holds."""
+    """Copy one value; returns the copy and its approximate bytes."""
     if is_plain(value):
         return value, 0
     capture = Capture(limits, secrets)
@@ -104,16 +104,16 @@ def capture_value(value: object, limits: CaptureLimits, secrets: SecretNames) ->
 
 
 class CutWeight(int):
-    """The weight of a copy that leaves something out, and how many stored bytes that is."""
+    """The weight of a copy that leaves something out, with the stored bytes that it leaves out."""
 
     omitted_json: int
     omitted_item: int  # in DynamoDB's form
-    is_exact: bool  # False: at least so many
-    is_summary: bool  # nothing is left out but by a summary
+    is_exact: bool  # False: the bytes are a minimum
+    is_summary: bool  # only the summary policy left something out
 
 
 def combined_weight(one: int, other: int) -> int:
-    """The first weight, with what either of two copies leaves out."""
+    """The first weight, with what either of the two copies leaves out."""
     cuts = [each for each in (one, other) if isinstance(each, CutWeight)]
     if not cuts:
         return one
@@ -126,7 +126,7 @@ def combined_weight(one: int, other: int) -> int:
 
 
 def is_plain(value: object) -> bool:
-    """Whether the value is immutable, small and storable as it is."""
+    """Whether the value is immutable, small and can be stored unchanged."""
     kind = type(value)
     if kind is str:
         return len(value) <= PLAIN_CHARACTERS  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ def is_plain(value: object) -> bool:
 
 
 class Capture:
-    """One copying of one payload. `weight` tells afterwards about how many bytes it holds in memory."""
+    """Copies one payload. Afterwards, `weight` is its approximate size in memory, in bytes."""
 
     __slots__ = ("_limits", "_omitted", "_path", "_secrets", "_unredacted", "weight")
 
@@ -144,12 +144,12 @@ class Capture:
         self._limits = limits
         self._secrets = secrets
         self._unredacted = unredacted  # top-level fields
-        self._path: list[int] = []  # ids of the containers we are inside of, to notice cycles
+        self._path: list[int] = []  # ids of the enclosing containers, to detect cycles
         self.weight = 0
-        self._omitted: OmittedBytes | None = None  # None: nothing is left out
+        self._omitted: OmittedBytes | None = None  # None: complete
 
     def total_weight(self) -> int:
-        """The weight, with what is left out if anything is."""
+        """The weight; a `CutWeight` if something is left out."""
         if self._omitted is None:
             return self.weight
         weight = CutWeight(self.weight)
@@ -158,7 +158,7 @@ class Capture:
         return weight
 
     def fields(self, named: Mapping[str, object]) -> dict[str, object]:
-        """A copy of a map of named values, secrets blanked by name."""
+        """Copy a map of named values with secrets blanked by name."""
         kept = {name: self._field(name, named[name]) for name in DECIDING_FIELDS if name in named}
         return {
             name: kept[name] if name in kept else self._field(name, value) for name, value in named.items()
@@ -174,7 +174,7 @@ class Capture:
             self._secrets = secrets
 
     def value(self, value: object) -> object:
-        """A storable copy of any value."""
+        """Copy any value."""
         kind = type(value)
         if kind is str:
             return self._text(cast(str, value))
@@ -189,7 +189,7 @@ class Capture:
             return self._omit_value(value, f"[{_kind(value)} left out: the event is full]")
         try:
             return self._other(value)
-        except BaseException as error:  # a strange object must never break the observed code
+        except BaseException as error:  # an object must never break the observed code
             if is_from_signal(error):
                 raise
             return f"<{_kind(value)} that cannot be shown: {_kind(error)}>"
@@ -202,9 +202,9 @@ class Capture:
         self.weight += kept
         shortened_before = SHORTENED.search(text, len(text) - LONGEST_MARKER)
         if shortened_before and shortened_before.start() <= kept:
-            return encodable(text)  # a copy of a copy
-        # Half a token is still a secret, and no longer looks like one: blank whole ones before the cut.
-        # A secret that the cut would split ends at the next space; one with spaces is blanked up to the end.
+            return encodable(text)  # it was captured before
+        # Half a token is still a secret, and no pattern recognises it: redact before the cut. A secret that
+        # the cut would split ends at the next space; one with spaces is blanked up to the end.
         space = _SPACE.search(text, kept, kept + LONGEST_TOKEN)
         end = space.start() if space else kept + LONGEST_TOKEN
         beginning = redact_text(encodable(text[:end]))
@@ -247,14 +247,14 @@ class Capture:
         return self._object(value)
 
     def _object(self, value: object) -> object:
-        if type(value).__module__ == "uuid":  # by its name: loading that module to ask costs every program
+        if type(value).__module__ == "uuid":  # by its name: importing uuid would cost every program
             return str(value)
         if hasattr(value, "__dataclass_fields__"):
-            from dataclasses import fields  # loaded only where there are any
+            from dataclasses import fields  # loaded on demand
 
             named = {each.name: getattr(value, each.name, None) for each in fields(cast(Any, value))}
             return self._inside(value, lambda _: self._map(named))
-        dump = getattr(type(value), "model_dump", None)  # pydantic, without importing it
+        dump = getattr(type(value), "model_dump", None)  # pydantic models
         if callable(dump):
             return self._inside(value, lambda it: self._map(dump(it)))
         if hasattr(value, "__qualname__"):
@@ -301,7 +301,7 @@ class Capture:
     def _name(self, key: object) -> str:
         try:
             text = key if type(key) is str else str(key)
-        except BaseException as error:  # one strange key must not cost the whole map
+        except BaseException as error:  # one failing key must not lose the whole map
             if is_from_signal(error):
                 raise
             text = f"<{_kind(key)}>"
@@ -316,7 +316,7 @@ class Capture:
         return kept if len(kept) == len(value) else self._with_rest(kept, value)
 
     def _is_header(self, name: object) -> bool:
-        """Whether `["X-Api-Key", …]` is a secret header; `["password", "email"]` are two names."""
+        """Whether `["X-Api-Key", …]` is a secret header. `["password", "email"]` is a list of names."""
         return name in self._secrets and (
             "-" in str(name) or str(name).lower() in ("authorization", "cookie")
         )
@@ -338,12 +338,12 @@ class Capture:
         kept.sort(key=repr)
         if len(kept) == len(value):
             return kept
-        self._omissions().is_exact = False  # a whole set has another form
+        self._omissions().is_exact = False  # a complete set is encoded differently
         return self._with_rest(kept, value)
 
     def _some(self, items: Iterable[Any]) -> Iterator[Any]:
-        """As many as may be kept: one number weighs little, a million of them do not."""
-        for item in list(islice(items, self._limits.items)):  # a copy: another thread may be changing them
+        """As many items as the limits allow."""
+        for item in list(islice(items, self._limits.items)):  # a copy: another thread may change them
             if self.weight > self._limits.total:
                 return
             self.weight += ITEM_WEIGHT
@@ -351,7 +351,7 @@ class Capture:
 
     def _omissions(self) -> OmittedBytes:
         if self._omitted is None:
-            from longwatch.recording.truncation import OmittedBytes  # loaded only where something is cut
+            from longwatch.recording.truncation import OmittedBytes  # loaded when something is cut
 
             self._omitted = OmittedBytes(self._secrets)
         return self._omitted
@@ -366,7 +366,7 @@ class Capture:
         kept = min(self._limits.characters, max(0, self._limits.total - self.weight))
         self.weight += min(kept, len(value))
         end = len(value) if len(value) <= kept else kept + LONGEST_TOKEN
-        text = value[:end].decode("latin-1")  # every byte is one character there, so tokens keep their shape
+        text = value[:end].decode("latin-1")  # one character per byte, so token patterns match
         clean = redact_text(text)
         beginning = value[:end] if clean == text else clean.encode("latin-1")
         if len(value) <= kept:
@@ -386,7 +386,7 @@ def redact_text(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text as UTF-8 can hold it: half of a surrogate pair is written out as `\\ud800`."""
+    """The text as valid UTF-8: a lone surrogate is escaped as `\\ud800`."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -395,27 +395,27 @@ def encodable(text: str) -> str:
 
 
 def truncate_text(text: str, characters: int) -> str:
-    """The beginning of a text, and how long it was."""
+    """The beginning of a text, with a marker that states its length."""
     if len(text) <= characters:
         return text
     return f"{text[:characters]}{truncation_marker(len(text))}"
 
 
 def truncation_marker(length: int) -> str:
-    """What stands at the end of a text of which only the beginning is kept; `SHORTENED` finds it."""
+    """The marker at the end of a truncated text; `SHORTENED` matches it."""
     return f"…[shortened, {length} characters]"
 
 
 def bytes_marker(length: int) -> str:
-    """What stands beside the beginning of bytes that are cut; `BYTES_IN_ALL` finds it."""
+    """The marker next to the beginning of truncated bytes; `BYTES_IN_ALL` matches it."""
     return f"[{length} bytes in all]"
 
 
 def error_text(error: BaseException) -> str:
-    """The class and the message, as every failure is told."""
+    """The class and message of an exception, as events state it."""
     try:
         message = str(error)
-    except BaseException as fault:  # an error whose text fails is told by its class
+    except BaseException as fault:  # without its text, the class has to do
         if is_from_signal(fault):
             raise
         message = ""
@@ -424,13 +424,13 @@ def error_text(error: BaseException) -> str:
 
 
 def _kind(value: object) -> str:
-    return encodable(type.__dict__["__name__"].__get__(type(value)))  # not what a metaclass makes of it
+    return encodable(type.__dict__["__name__"].__get__(type(value)))  # a metaclass may override `__name__`
 
 
 def _whole(value: int) -> int | str:
     if -MAX_INTEGER < value < MAX_INTEGER:
         return value
-    if value.bit_length() > 4 * REPR_CHARACTERS:  # writing out a huge number takes long, and may be refused
+    if value.bit_length() > 4 * REPR_CHARACTERS:  # converting a huge number is slow, and may be refused
         return f"<int of {value.bit_length()} bits>"
     return str(value)
 
@@ -439,15 +439,15 @@ def _number(value: float) -> int | float | str:
     if value != value or math.isinf(value):
         return str(value)  # nan, inf, -inf
     if value.is_integer() and abs(value) < MAX_INTEGER:
-        return int(value)  # DynamoDB keeps 1.0 as 1: one form everywhere
+        return int(value)  # DynamoDB stores 1.0 as 1: one form everywhere
     return value if SMALLEST_FLOAT <= abs(value) <= LARGEST_FLOAT else str(value)
 
 
 def decimal_number(value: Decimal) -> int | float | Decimal | str:
-    """The simplest number that is exactly this one; text if no journal can hold it."""
+    """The simplest type that represents this number exactly; text if no journal can store it."""
     if not value.is_finite():
         return str(value)
-    # Without zeros at the end, in a context of our own: the program's may round.
+    # Without trailing zeros, in a separate context: the program's may round.
     value = value.normalize(Context(prec=len(value.as_tuple().digits), traps=[]))
     if len(value.as_tuple().digits) > MAX_DIGITS or not -130 <= value.adjusted() <= 125:
         return str(value) if value else 0
@@ -486,6 +486,6 @@ def _is_signal_handler(frame: FrameType) -> bool:
 
 
 def _is_at_raise(step: TracebackType) -> bool:
-    from opcode import opmap  # loaded only where an object misbehaves
+    from opcode import opmap  # loaded on demand
 
     return step.tb_frame.f_code.co_code[step.tb_lasti] == opmap["RAISE_VARARGS"]

@@ -1,9 +1,8 @@
-"""Payloads that are too large are cut to fit: structure before length, and as much as the limit allows.
+"""Truncates payloads that are too large: structure is kept before length, up to the limit.
 
-Every map and list shares its room among its items: small ones are kept whole, large ones are cut to the same
-size, and what one of them does not use goes to the next. Items are left out, from the end, only where less
-than `SMALLEST_SHARE` would remain for each. Every cut carries a marker of its own, and the payload says how
-large it was.
+Every map and list divides its room among its items: small items stay whole, large ones are cut to the same
+size, and unused room goes to the next. Items are left out, from the end, only if less than `SMALLEST_SHARE`
+would remain for each. Every cut has a marker, and the payload states its original size.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from longwatch.recording.capture import (
     truncation_marker,
 )
 
-TRUNCATED = "truncated"  # the field that says so: {"original_bytes": 812345}
+TRUNCATED = "truncated"  # the field of a truncated payload: {"original_bytes": 812345}
 MARKER_BYTES = 100  # of that field, at most
-SMALLEST_SHARE = 64  # bytes; a shorter text or list would be little more than its marker
+SMALLEST_SHARE = 64  # bytes; less would be little more than the marker
 NAME_CHARACTERS = 1_000
-LONG_CHARACTERS = 1_000  # of a text whose cost is remembered
+LONG_CHARACTERS = 1_000  # of a text whose cost is cached
 UNCUT_SHARE = 16  # a deciding field stays whole up to a sixteenth of the limit
-ROUNDS = 8  # of looking for the budget whose result comes closest to the limit
+ROUNDS = 8  # of the search for the budget whose result comes closest to the limit
 CLOSE_ENOUGH = 0.97
 
 MEASURED_ITEMS = 20_000  # about 10 ms
@@ -44,31 +43,31 @@ MAX_PLAIN = 2**53
 T = TypeVar("T")
 
 _MORE = re.compile(r"\[(\d+) more\]")
-_REST = "…"  # the key under which a map says how many items are left out
+_REST = "…"  # the key of the marker in a map
 
 
 def fit_payload(
     payload: Mapping[str, object], text: str, max_bytes: int, weight: int = 0
 ) -> tuple[Mapping[str, object], str]:
-    """The payload and its text, cut so that both JSON and DynamoDB hold it in `max_bytes`.
+    """The payload and its text, truncated to `max_bytes` both as JSON and in DynamoDB.
 
-    `weight` is what capture returned: it may know of more that is not in the payload any more.
+    `weight` comes from capture, which may have left out a part of the payload.
     """
     cut = weight if isinstance(weight, CutWeight) else None
     is_whole = cut is None or cut.is_summary
-    # The usual case: no character takes more than four bytes, and no item more than four times its text.
+    # The usual case. A character takes at most four bytes, and an item at most four times its text.
     if is_whole and (len(text) * 4 <= max_bytes or stored_size(payload, text) <= max_bytes):
         return payload, text
     json, item = len(text.encode()), _item_size(payload)
     marker = _size_marker(json, item, cut)
-    if not is_whole and max(json, item) + MARKER_BYTES <= max_bytes:  # capture has cut it far enough
+    if not is_whole and max(json, item) + MARKER_BYTES <= max_bytes:  # capture has cut enough
         marked = {**payload, TRUNCATED: marker}
         return marked, encode_payload(marked)
     return _closest(payload, marker, max_bytes)
 
 
 def _size_marker(json: int, item: int, cut: CutWeight | None) -> dict[str, object]:
-    """How large the payload was in its larger form, before anything was left out."""
+    """The size of the payload in its larger form, before anything was left out."""
     if cut is None:
         return {"original_bytes": max(json, item)}
     size = max(json + cut.omitted_json, item + cut.omitted_item)
@@ -78,7 +77,7 @@ def _size_marker(json: int, item: int, cut: CutWeight | None) -> dict[str, objec
 def _closest(
     payload: Mapping[str, object], marker: Mapping[str, object], max_bytes: int
 ) -> tuple[Mapping[str, object], str]:
-    """The largest cut that fits. Costs are counted high, so the first budget to try is the limit itself."""
+    """The largest cut that fits. Costs are upper bounds, so the search starts at the limit itself."""
     cutter = _Cutter()
     uncut = _uncut_fields(cutter, payload, max_bytes // UNCUT_SHARE)
     whole = {
@@ -112,7 +111,7 @@ def _closest(
 
 
 def _uncut_fields(cutter: _Cutter, payload: Mapping[str, object], most_bytes: int) -> dict[str, object]:
-    """The deciding fields, as long as each is small: cut ones would change what the run is reported to be."""
+    """The deciding fields that are small: truncated ones would change the status or kind of the run."""
     return {
         name: payload[name]
         for name in DECIDING_FIELDS
@@ -126,7 +125,7 @@ def stored_size(payload: Mapping[str, object], text: str) -> int:
 
 
 def _item_size(value: object) -> int:
-    """By DynamoDB's published rules; numbers are counted at their longest."""
+    """The size by DynamoDB's published rules, with upper bounds for numbers."""
     match value:
         case None | bool():
             return 1
@@ -144,7 +143,7 @@ def _item_size(value: object) -> int:
 
 
 class _Entry(NamedTuple):
-    """An item of a map or list, and its cost without and with what it is stored under."""
+    """An item of a map or list: its cost, and the overhead of its key and separators."""
 
     key: str
     value: object
@@ -153,10 +152,10 @@ class _Entry(NamedTuple):
 
 
 class _Cutter:
-    """Cuts values to a budget. A cost is at least what the value takes in JSON and in DynamoDB."""
+    """Cuts values to a budget. A cost is an upper bound of the size in JSON and in DynamoDB."""
 
     def __init__(self) -> None:
-        self._costs: dict[int, int] = {}  # of containers and long texts, by their identity
+        self._costs: dict[int, int] = {}  # of containers and long texts, by identity
 
     def cost(self, value: object) -> int:
         if isinstance(value, str) and len(value) < LONG_CHARACTERS:
@@ -188,7 +187,7 @@ class _Cutter:
         return 5
 
     def cut(self, value: object, budget: int) -> tuple[object, int]:
-        """The value, or as much of it as the budget pays for, and what that costs."""
+        """The value, or as much of it as the budget allows, and its cost."""
         cost = self.cost(value)
         if cost <= budget:
             return value, cost
@@ -198,7 +197,7 @@ class _Cutter:
             case bytes():
                 return _cut_bytes(value, len(value), budget)
             case [bytes() as beginning, str() as marker] if found := BYTES_IN_ALL.fullmatch(marker):
-                return _cut_bytes(beginning, int(found[1]), budget)  # capture has cut them before
+                return _cut_bytes(beginning, int(found[1]), budget)  # capture has cut them already
             case Mapping():
                 return self._cut_map(value, budget)
             case list() | tuple():
@@ -210,7 +209,7 @@ class _Cutter:
     def _cut_list(self, value: Sequence[object], budget: int) -> tuple[object, int]:
         items, omitted_count = list(value), 0
         if items and isinstance(items[-1], str) and (marker := _MORE.fullmatch(items[-1])):
-            omitted_count = int(marker[1])  # capture has left some out before
+            omitted_count = int(marker[1])  # capture has left some out already
             items.pop()
         entries = (_Entry("", item, self.cost(item), 1) for item in items)
         kept, used = self._share(entries, budget - 3 - _more_cost(len(value) + omitted_count))
@@ -236,7 +235,7 @@ class _Cutter:
         return (_Entry(key, item, self.cost(item), _text_cost(key) + 2) for key, item in value.items())
 
     def _share(self, candidates: Iterator[_Entry], room: int) -> tuple[list[object], int]:
-        """Share the room among the first entries, as many of them as it can hold."""
+        """Divide the room among as many of the first entries as it can hold."""
         entries: list[_Entry] = []
         least = 0
         for entry in candidates:
@@ -261,7 +260,7 @@ class _Cutter:
 
 
 def _water_level(costs: list[int], room: int) -> int:
-    """The size to which the larger ones are cut so that all of them together fill the room."""
+    """The size to which larger entries are cut so that all entries together fill the room."""
     left = room
     ordered = sorted(costs)
     for index, cost in enumerate(ordered):
@@ -289,7 +288,7 @@ def _cut_text(text: str, budget: int) -> tuple[str, int]:
 
 
 def _fit_text(text: str, room: int) -> tuple[int, int]:
-    """How many characters fit into so many bytes of JSON, and how many bytes they take."""
+    """How many characters fit into this many bytes of JSON, and how many bytes they take."""
 
     def cost(count: int) -> int:
         return _text_cost(text[:count]) - 2
@@ -299,7 +298,7 @@ def _fit_text(text: str, room: int) -> tuple[int, int]:
     while taken > room:  # not ASCII, or escaped
         most, fits = fits, fits * room // taken
         taken = cost(fits)
-    if fits < most and taken < room * CLOSE_ENOUGH:  # the costly characters come later in the text
+    if fits < most and taken < room * CLOSE_ENOUGH:  # characters with longer encodings come later in the text
         fits = bisect_right(range(most), room, lo=fits, key=cost) - 1
         taken = cost(fits)
     return fits, taken
@@ -328,10 +327,10 @@ class OmittedBytes:
         self._characters_left = MEASURED_CHARACTERS
         self.json = 0
         self.item = 0
-        self.is_exact = True  # False: at least so many
+        self.is_exact = True  # False: the counts are minimums
 
     def text(self, text: str) -> None:
-        """Leave out a text, or a part of one."""
+        """Count a text, or a part of one."""
         if len(text) > self._characters_left:
             self.is_exact = False
             self.json += len(text)
@@ -341,35 +340,35 @@ class OmittedBytes:
         if text.isascii():
             self.item += len(text)
             self.json += len(encode_basestring(text)) - 2
-        else:  # half of a surrogate pair is stored as its escape
+        else:  # a lone surrogate is stored escaped
             text = text.encode(errors="backslashreplace").decode()
             self.item += len(text.encode())
             self.json += len(encode_basestring(text).encode()) - 2
 
     def marker(self, text: str, json: int, item: int) -> None:
-        """Take off what the copy holds instead: a text, and so many bytes around it."""
+        """Subtract the marker in the copy: its text, and the given bytes around it."""
         self.json -= len(encode_basestring(text).encode()) + json
         self.item -= len(text.encode()) + item
 
     def items(self, items: Iterable[object], count: int) -> None:
-        """Leave out items of a list that keeps others; each has a comma."""
+        """Count items of a list that has others too; each has a comma."""
         self._add(self._add_list(items, count))
 
     def entries(self, entries: Iterable[tuple[object, object]], count: int) -> None:
-        """Leave out entries of a map that keeps others; each has a comma and a colon."""
+        """Count entries of a map that has others too; each has a comma and a colon."""
         self._add(self._add_map(entries, count))
 
     def value(self, value: object) -> None:
-        """Leave out a whole value."""
+        """Count a whole value."""
         self._add([value])
 
     def bytes(self, count: int, *, kept: int) -> None:
-        """Leave out all but the first of so many bytes."""
+        """Count all but the first `kept` of these bytes."""
         self.json += stored_bytes(count) - stored_bytes(kept)
         self.item += count - kept
 
     def _add(self, values: list[object]) -> None:
-        """Count these and all that they hold. Does not recurse, so any depth is safe."""
+        """Count values and everything inside them, without recursion, so any depth is safe."""
         seen: set[int] = set()
         while values:
             value = values.pop()
@@ -391,7 +390,7 @@ class OmittedBytes:
                 self._leaf(value)
 
     def _brackets(self, count: int) -> None:
-        self.json += 2 - (count > 0)  # there is one comma less than items
+        self.json += 2 - (count > 0)  # one comma less than items
         self.item += 3
 
     def _add_list(self, items: Iterable[T], count: int) -> list[T]:
@@ -410,7 +409,7 @@ class OmittedBytes:
                 self.text(key)
                 values.append(value)
             else:
-                self.is_exact = False  # another name, a value that is blanked, or a tag
+                self.is_exact = False  # the key is converted, the value blanked, or the entry a tag
         return values
 
     def _leaf(self, value: object) -> None:
@@ -432,10 +431,10 @@ class OmittedBytes:
 
 
 def stored_bytes(count: int) -> int:
-    """How much so many bytes take as JSON: `{"$bytes":"…"}`."""
+    """The size of bytes as JSON: `{"$bytes":"…"}`."""
     return 13 + (count + 2) // 3 * 4
 
 
 def number_bytes(value: object) -> int:
-    """How much a number takes in DynamoDB, by its published rules, at most."""
+    """An upper bound of a number's size in DynamoDB, by its published rules."""
     return min(21, len(str(value)) // 2 + 2)

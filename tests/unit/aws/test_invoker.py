@@ -80,7 +80,7 @@ class TestAnInvocation:
         answer = invoke(EVENT, journal, lambda: agent)
 
         assert answer["status"] == "succeeded"
-        assert "AGENT_INVOCATION_STARTED could not be journaled" in caplog.text
+        assert "cannot journal AGENT_INVOCATION_STARTED" in caplog.text
 
     def test_passes_on_the_payload_the_session_and_the_environment(
         self, monkeypatch: pytest.MonkeyPatch

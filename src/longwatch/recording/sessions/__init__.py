@@ -1,4 +1,4 @@
-"""The session journal: its statuses, who writes them, and the agent's side of it."""
+"""The session journal: its statuses, its recorder, and the decorators for agents."""
 
 from longwatch.recording.sessions.agent import (
     agent_entrypoint,

@@ -1,8 +1,8 @@
-"""A session as the agent has it: entered when a request comes in, left when its work has begun or failed.
+"""Journals the sessions of an agent: the entrypoint that handles a request, and its background tasks.
 
-Two rules hold here. Nothing that happens to a write changes what becomes of the work: an agent whose session
-cannot be journaled runs all the same. And what is journaled as failed does not run: the tasks of an
-entrypoint that fails are cancelled first, and where one cannot be, its own end decides.
+Two rules hold. A failed write never affects the work: an agent whose session cannot be journaled runs as
+usual. And work that is journaled as failed does not run: when an entrypoint fails, its tasks are cancelled
+first, and the end of a task that cannot be cancelled decides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from longwatch.recording.sessions.recorder import (
     open_session_journal,
     task_status,
 )
-from longwatch.recording.sessions.termination import at_work, chain_sigterm
+from longwatch.recording.sessions.termination import running_sessions, chain_sigterm
 
 log = logging.getLogger("longwatch")
 
@@ -45,18 +45,18 @@ _running: set[asyncio.Future[Any]] = set()  # an event loop holds its tasks only
 
 
 class AgentSession:
-    """One session in the agent: its recorder, and the tasks that are under way or about to begin.
+    """One session: its recorder, and its background tasks that run or wait to start.
 
-    `recorder` is None where the session cannot be journaled. Its tasks run, and nothing is written.
+    `recorder` is None if the session cannot be journaled. Its tasks run, and nothing is written.
     """
 
     def __init__(self, recorder: SessionRecorder | None) -> None:
         self.recorder = recorder
         self.is_entered = False  # the entrypoint has not returned yet
-        self.waiting: list[tuple[BackgroundWork, bool]] = []  # what to begin, and whether it is asynchronous
+        self.waiting: list[tuple[BackgroundWork, bool]] = []  # what to start, and whether it is asynchronous
         self._tasks: set[asyncio.Task[Any]] = set()
         self._in_threads = 0
-        self._is_terminated = False  # the platform ends this process, and the journal says so
+        self._is_terminated = False  # SIGTERM has been journaled
         self._lock = threading.Lock()
 
     def try_record(
@@ -70,26 +70,26 @@ class AgentSession:
         return self.recorder is not None and self.recorder.try_record(status, error=error, retries=retries)
 
     def on_task_start(self, task: asyncio.Task[Any] | None) -> None:
-        """A background task is under way; None stands for one in a thread."""
+        """Journal the start of a background task; None stands for one in a thread."""
         with self._lock:
             if task is None:
                 self._in_threads += 1
             else:
                 self._tasks.add(task)
-            at_work.add(self)
+            running_sessions.add(self)
         self.try_record(SessionStatus.AGENT_BACKGROUND_TASK_STARTED)
 
     def on_task_end(self, task: asyncio.Task[Any] | None, error: BaseException | None) -> None:
-        """It is over. A write that fails never makes a finished task a failed one."""
+        """Journal the end of a background task. A failed write never changes its outcome."""
         with self._lock:
             if task is None:
                 self._in_threads -= 1
             else:
                 self._tasks.discard(task)
             if not self._in_threads and not self._tasks:
-                at_work.discard(self)
+                running_sessions.discard(self)
             is_journaled = error is not None and self._is_terminated
-        if is_journaled:  # a task that is cancelled on the way out has its failure in the journal already
+        if is_journaled:  # the failure of a task cancelled by SIGTERM is in the journal already
             return
         status = SessionStatus.AGENT_BACKGROUND_TASK_COMPLETED
         if error is not None:
@@ -97,7 +97,7 @@ class AgentSession:
         self.try_record(status, error=error, retries=PATIENT_RETRIES)
 
     def terminate(self, reason: str) -> None:
-        """The process is about to end: its tasks failed for this reason, unless one still completes."""
+        """Journal that the tasks failed because the process is about to end."""
         with self._lock:
             if self._is_terminated or not (self._in_threads or self._tasks):
                 return
@@ -105,7 +105,7 @@ class AgentSession:
         self.try_record(SessionStatus.AGENT_BACKGROUND_TASK_FAILED, error=reason)
 
     def cancel(self) -> list[asyncio.Task[Any]]:
-        """Begin nothing more, and cancel what can be cancelled."""
+        """Drop the tasks that wait, and cancel those in the event loop."""
         self.waiting.clear()
         with self._lock:
             tasks = list(self._tasks)
@@ -114,28 +114,30 @@ class AgentSession:
         return tasks
 
     def on_entrypoint_failure(self, error: BaseException) -> None:
-        """The entrypoint failed."""
+        """Journal the failure of the entrypoint."""
         with self._lock:
             is_task_running = self._in_threads or any(not task.done() for task in self._tasks)
         if is_task_running:
-            log.error("longwatch: the entrypoint failed, but a background task of its session runs on")
+            log.error(
+                "longwatch: the entrypoint failed, but a background task of its session is still running"
+            )
             self.try_record(task_status("entrypoint", TaskState.FAILED), error=error)
         else:
             self.try_record(SessionStatus.AGENT_ENTRYPOINT_FAILED, error=error, retries=PATIENT_RETRIES)
 
 
 def current_session() -> AgentSession | None:
-    """The session whose request or task this code works on."""
+    """The session of the current request or task."""
     return _current.get()
 
 
 def session_recorder(payload: object, _: object = None) -> SessionRecorder | None:
-    """The recorder of the session that the payload or the environment names; None if neither does."""
+    """A recorder for the session that the payload or the environment names; None if neither does."""
     request: Mapping[str, Any] = payload if isinstance(payload, Mapping) else {}
     adopt_environment(request.get("environment"))
     session_id = request.get("session_id") or os.environ.get(SESSION_VARIABLE)
     if not isinstance(session_id, str):
-        log.error("longwatch: the invocation names no session_id, so its session cannot be journaled")
+        log.error("longwatch: the invocation has no session_id, so its session is not journaled")
         return None
     execution = request.get("execution") or os.environ.get(EXECUTION_VARIABLE)
     return SessionRecorder(
@@ -144,10 +146,10 @@ def session_recorder(payload: object, _: object = None) -> SessionRecorder | Non
 
 
 def adopt_environment(environment: object) -> None:
-    """Take over what the invoker sent for the environment, so that the agent's own processes have it too.
+    """Set environment variables that the invoker sent, so that child processes inherit them.
 
-    The session is this request's. Table and region are only filled in: where the agent was told its own, that
-    holds, whatever a request says.
+    Session and execution are those of this request. Table and region are set only if the agent has none of
+    its own.
     """
     if not isinstance(environment, Mapping):
         return
@@ -162,7 +164,7 @@ def adopt_environment(environment: object) -> None:
 
 @contextmanager
 def enter_session(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> Iterator[None]:
-    """Handle a request: journal that it came in and what went wrong, then begin what it left to be done."""
+    """Journal the start and the failure of a request, then start its background tasks."""
     chain_sigterm()
     session = _open_session(open_recorder, args)
     token = _current.set(session)
@@ -183,7 +185,7 @@ def enter_session(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> Iterato
 
 @asynccontextmanager
 async def enter_session_async(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> AsyncIterator[None]:
-    """The same in an event loop, which no write holds up."""
+    """The same in an event loop, which no write blocks."""
     chain_sigterm()
     session = await asyncio.to_thread(_open_session, open_recorder, args)
     _current.set(session)
@@ -204,7 +206,7 @@ async def enter_session_async(open_recorder: OpenRecorder, args: tuple[Any, ...]
 
 
 def start_work(work: BackgroundWork, *, is_async: bool) -> None:
-    """Start this when the entrypoint has returned; outside an entrypoint, start it now."""
+    """Start work when the entrypoint has returned; outside an entrypoint, start it now."""
     session = _current.get()
     if session is not None and session.is_entered:
         session.waiting.append((work, is_async))
@@ -235,7 +237,7 @@ async def _fail_entrypoint(session: AgentSession, error: BaseException) -> None:
 
 @contextmanager
 def run_task() -> Iterator[None]:
-    """Do the session's work: journal that it began and how it ended."""
+    """Journal the start and the end of a background task."""
     session = _current.get()
     if session is None:
         yield
@@ -266,11 +268,11 @@ async def run_task_async() -> AsyncIterator[None]:
 
 
 def _open_session(open_recorder: OpenRecorder, args: tuple[Any, ...]) -> AgentSession:
-    """The session of this request, without a recorder where it cannot be journaled."""
+    """The session of this request, without a recorder if it cannot be journaled."""
     try:
         recorder = open_recorder(args[0] if args else None, args[1] if len(args) > 1 else None)
     except Exception:
-        log.exception("longwatch: the journal of the session cannot be opened; nothing of it is journaled")
+        log.exception("longwatch: cannot open the journal of the session, so the session is not journaled")
         recorder = None
     return AgentSession(recorder)
 
@@ -299,12 +301,12 @@ def _run_work(work: BackgroundWork) -> None:
         result = work()
         if iscoroutine(result):
             asyncio.run(result)
-    except Exception:  # it is in the journal already; here it goes to the log
+    except Exception:  # the journal has it; log it too
         log.exception("longwatch: a background task failed")
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Whether calling this gives something to await."""
+    """Whether calling the function returns a coroutine."""
     return iscoroutinefunction(function)
 
 
@@ -324,7 +326,7 @@ def agent_entrypoint(
 def agent_entrypoint(
     function: F | None = None, *, does_the_work: bool = False, open_recorder: OpenRecorder | None = None
 ) -> F | Callable[[F], F]:
-    """Journal an entrypoint, which takes the payload first: that it began, and that it failed if it did.
+    """Journal the start and the failure of an entrypoint, whose first argument is the payload.
 
     `does_the_work`: there is no background task, the entrypoint itself is the work. `open_recorder` makes the
     recorder from the first two arguments; without it the payload and the environment name the session.
@@ -348,23 +350,23 @@ def _entrypoint(function: F, *, does_the_work: bool, open_recorder: OpenRecorder
 
 
 def background_task(function: F) -> F:
-    """Journal a task of the current session: that it began and how it ended. Outside a session: untouched."""
+    """Journal the start and the end of a task of the current session. Outside a session it does nothing."""
     return _wrap_function(function, function, lambda _: run_task(), lambda _: run_task_async())
 
 
 def start_background(function: Callable[..., object], *args: object, **kwargs: object) -> None:
     """Start this task when the entrypoint has returned: as a task of its event loop, or in a thread.
 
-    It runs even where its session cannot be journaled. Called after the entrypoint has returned, or outside
-    one, it starts at once.
+    It runs even if its session cannot be journaled. After the entrypoint has returned, or outside one, the
+    task starts at once.
     """
     start_work(partial(background_task(function), *args, **kwargs), is_async=is_async(function))
 
 
 def record_phase(phase: str, state: TaskState, *, error: BaseException | str | None = None) -> bool:
-    """Journal a phase of the current session's work, as `TASK_indexing_STARTED`.
+    """Journal a phase of the current session's work, such as `TASK_indexing_STARTED`.
 
-    Never raises. False: nothing was stored. The log has the reason, unless this is not work of a session.
+    Never raises. False: nothing was stored; the log has the reason, unless there is no session.
     """
     try:
         status = task_status(phase, state)
@@ -381,7 +383,7 @@ def _wrap_function(
     around: Callable[[tuple[Any, ...]], Any],
     around_async: Callable[[tuple[Any, ...]], Any],
 ) -> F:
-    """The function inside one of two contexts, whatever kind of function it is."""
+    """Run a function of any kind inside a context, with an asynchronous variant for coroutines."""
     if isasyncgenfunction(function):
 
         @wraps(function)

@@ -1,7 +1,7 @@
-"""Writes the journal of one session: each status at once, durably, and never changed afterwards.
+"""Writes the journal of one session: each status is stored durably before the call returns.
 
-Unlike the recorder of workflows nothing is queued. A Lambda or an agent's container can end at any moment,
-and what the state machine waits for must be in the journal before.
+Unlike the recorder of workflows it queues nothing. A Lambda or an agent's container can end at any moment,
+and the statuses that the state machine waits for must be stored before that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TASK = re.compile(r"TASK_[A-Za-z0-9_-]{1,50}_(?:STARTED|COMPLETED|FAILED)")
 
 
 class SessionStatus(StrEnum):
-    """What can happen to a session. A phase of the agent's own work is a `task_status`."""
+    """The statuses of a session. A phase of the agent's own work has a `task_status`."""
 
     SESSION_INITIATED = "SESSION_INITIATED"
     AGENT_INVOCATION_STARTED = "AGENT_INVOCATION_STARTED"
@@ -41,13 +41,13 @@ class SessionStatus(StrEnum):
     AGENT_BACKGROUND_TASK_STARTED = "AGENT_BACKGROUND_TASK_STARTED"
     AGENT_BACKGROUND_TASK_COMPLETED = "AGENT_BACKGROUND_TASK_COMPLETED"
     AGENT_BACKGROUND_TASK_FAILED = "AGENT_BACKGROUND_TASK_FAILED"
-    SESSION_SUCCEEDED = "SESSION_SUCCEEDED"  # these three are the state machine's own ends
+    SESSION_SUCCEEDED = "SESSION_SUCCEEDED"  # the state machine ends with one of these three
     SESSION_FAILED = "SESSION_FAILED"
     SESSION_UNCONFIRMED = "SESSION_UNCONFIRMED"
 
 
 class TaskState(StrEnum):
-    """How a phase of the agent's work stands."""
+    """The state of a phase of the agent's work."""
 
     STARTED = "STARTED"
     COMPLETED = "COMPLETED"
@@ -55,22 +55,22 @@ class TaskState(StrEnum):
 
 
 def task_status(phase: str, state: TaskState) -> str:
-    """The status of one phase, as `TASK_indexing_STARTED`."""
+    """The status of one phase, such as `TASK_indexing_STARTED`."""
     return validate_status(f"TASK_{phase}_{TaskState(state)}")
 
 
 def validate_status(status: str) -> str:
-    """The status, if it is one. Raises `InvalidEvent` before anything is written."""
+    """The status, or `InvalidEvent`."""
     if status in SessionStatus.__members__ or _TASK.fullmatch(status):
         return str(status)
     raise InvalidEvent(
-        f"{status!r} is no status of a session; use one of {', '.join(SessionStatus)}, or "
-        "TASK_{phase}_STARTED, _COMPLETED or _FAILED with a phase of 1 to 50 letters, digits, '_' and '-'"
+        f"Invalid session status {status!r}. Use one of {', '.join(SessionStatus)}, or "
+        "TASK_{phase}_STARTED, _COMPLETED or _FAILED with a phase of 1 to 50 letters, digits, '_' and '-'."
     )
 
 
 def is_failure_status(status: str) -> bool:
-    """Whether the record of this status carries an ErrorMessage."""
+    """Whether the record of this status has an ErrorMessage."""
     return status.endswith("_FAILED") or status == SessionStatus.SESSION_UNCONFIRMED
 
 
@@ -83,7 +83,7 @@ SESSION_VARIABLE = "LONGWATCH_SESSION_ID"
 EXECUTION_VARIABLE = "LONGWATCH_EXECUTION"
 
 QUICK_RETRIES = (0.2, 1.0, 3.0)  # seconds
-PATIENT_RETRIES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # for an end: without it the session stays unconfirmed
+PATIENT_RETRIES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # for an ending: without it the session stays unconfirmed
 
 
 class SessionRecorder:
@@ -99,7 +99,7 @@ class SessionRecorder:
         settings: Settings | None = None,
     ) -> None:
         if not session_id:
-            raise InvalidEvent("a session needs an id; pass session_id in the payload of the invocation")
+            raise InvalidEvent("The session has no id. Pass session_id in the payload of the invocation.")
         self.journal = journal
         self.session_id = session_id
         self.execution = execution  # only events of its own execution count for the state machine
@@ -118,7 +118,7 @@ class SessionRecorder:
         retries: Sequence[float] = QUICK_RETRIES,
         **payload: object,
     ) -> Event:
-        """Store one status. Raises `InvalidEvent` for an unknown one, and what the journal raises."""
+        """Store one status. Raises `InvalidEvent` for an invalid one, and what the journal raises."""
         event = self._event(validate_status(status), error, payload)
         self._append(event, retries)
         return event
@@ -131,7 +131,7 @@ class SessionRecorder:
         retries: Sequence[float] = QUICK_RETRIES,
         **payload: object,
     ) -> bool:
-        """Store one status and never raise: a status that cannot be stored is logged as a whole event."""
+        """Store one status without raising. If that fails, the log has the whole event."""
         try:
             event = self._event(validate_status(status), error, payload)
         except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
@@ -140,7 +140,7 @@ class SessionRecorder:
         try:
             self._append(event, retries)
         except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
-            log.error("longwatch: %s could not be journaled: %s; it was %s", status, problem, to_line(event))
+            log.error("longwatch: cannot journal %s: %s. The event: %s", status, problem, to_line(event))
             return False
         return True
 
@@ -149,14 +149,16 @@ class SessionRecorder:
             try:
                 self.journal.append([event])
             except WorthAnotherTry as problem:
-                log.warning("longwatch: %s is tried again in %.1f s: %s", event.type, seconds, problem)
+                log.warning(
+                    "longwatch: cannot journal %s, next try in %.1f s: %s", event.type, seconds, problem
+                )
                 self._clock.sleep(seconds)
             else:
                 return
         self.journal.append([event])
 
     def _event(self, status: str, error: BaseException | str | None, payload: Mapping[str, object]) -> Event:
-        """The event, its fields redacted and cut to fit. `execution` stays: the state machine compares it."""
+        """The event, redacted and truncated except for `execution`, which the state machine compares."""
         fields_given = dict(payload)
         if error is not None:
             fields_given["error_message"] = error if isinstance(error, str) else failure_text(error)
@@ -176,14 +178,14 @@ class SessionRecorder:
         )
 
     def _next_ms(self) -> int:
-        """Now, but never the same millisecond twice: what came later is read later."""
+        """The current millisecond, but never the same one twice, so that later events are read later."""
         with self._lock:
             self._last_ms = max(self._clock.now_ms(), self._last_ms + 1)
             return self._last_ms
 
 
 def failure_text(error: BaseException) -> str:
-    """The class and the message; for an error of an AWS service its code and message."""
+    """The class and message of an exception; for an error of an AWS service, its code and message."""
     response = getattr(error, "response", None)
     details = response.get("Error") if isinstance(response, Mapping) else None
     if isinstance(details, Mapping) and details.get("Code"):
@@ -194,7 +196,7 @@ def failure_text(error: BaseException) -> str:
 
 
 def _settings_or_defaults() -> Settings:
-    """The settings of this process. Mistakes in them are reported where the journal is opened, not here."""
+    """The settings of this process. Invalid settings are reported where the journal is opened."""
     try:
         return load_settings()
     except InvalidSettings:
@@ -202,9 +204,9 @@ def _settings_or_defaults() -> Settings:
 
 
 def open_session_journal(environment: Mapping[str, str] = os.environ) -> Journal:
-    """The journal that the environment names: a table in layout `session`, or another address.
+    """The journal that the environment names: a table in layout `session`, or another URL.
 
-    Opened once for each: a warm Lambda keeps its connection.
+    Each one is opened once, so that a warm Lambda keeps its connection.
     """
     url = environment.get(JOURNAL_VARIABLE) or "dynamodb://?layout=session"
     return _open_once(url, environment.get(TABLE_VARIABLE), environment.get(REGION_VARIABLE))

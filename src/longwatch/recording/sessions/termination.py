@@ -1,8 +1,8 @@
-"""SIGTERM while the work of a session is under way: the platform stops the container, so the work failed.
+"""Journals that the work of sessions failed when the platform stops the container with SIGTERM.
 
-The handler reports that, waits until it is stored, and calls the handler that was there before. A server such
-as uvicorn sets a handler of its own when it starts and puts the earlier one back when it stops, so the chain
-is joined again with every request, and each link remembers its own predecessor.
+The handler journals the failure, waits until it is stored, and calls the previous handler. A server such as
+uvicorn sets its own handler when it starts and restores the previous one when it stops, so every request
+installs the handler again, and each instance has its own predecessor.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ REPORT_SECONDS = 5.0  # for all sessions together; platforms kill about 10 s aft
 
 
 class Terminable(Protocol):
-    """A session whose work is under way."""
+    """A session with running tasks."""
 
     def terminate(self, reason: str) -> None:
-        """Report that the work failed for this reason."""
+        """Journal that the work failed for this reason."""
 
 
-at_work: set[Terminable] = set()
+running_sessions: set[Terminable] = set()
 
 
 class _ReportFirst:
-    """A handler of SIGTERM that reports the sessions at work, then does what was done before."""
+    """A SIGTERM handler that journals the failure of running sessions, then calls the previous handler."""
 
     def __init__(self, previous: Callable[[int, FrameType | None], object]) -> None:
         self._previous = previous
@@ -45,21 +45,21 @@ class _ReportFirst:
 
 
 def chain_sigterm() -> None:
-    """Report sessions at work before whatever SIGTERM does now. Does nothing outside the main thread."""
+    """Install the handler before the current one. Does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return
     lifecycle.flush_on_sigterm()  # in place of the default action
     previous = signal.getsignal(signal.SIGTERM)
-    # A program that ignores SIGTERM is not ended by it, and a handler that is not Python's can not be called.
+    # A program that ignores SIGTERM continues, and a handler that is not Python's cannot be called.
     if callable(previous) and not isinstance(previous, _ReportFirst | signal.Handlers):
         signal.signal(signal.SIGTERM, _ReportFirst(previous))
 
 
 def report_termination() -> None:
-    """Report every session at work, in threads: the interrupted code may hold the locks that this needs."""
+    """Journal the failure of every running session, in threads: the interrupted code may hold locks."""
     threads = [
         threading.Thread(target=each.terminate, args=(TERMINATED,), name="longwatch-terminated", daemon=True)
-        for each in list(at_work)
+        for each in list(running_sessions)
     ]
     for thread in threads:
         thread.start()
@@ -68,5 +68,5 @@ def report_termination() -> None:
         thread.join(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
 
 
-if hasattr(os, "register_at_fork"):  # the sessions are the parent's to report
-    os.register_at_fork(after_in_child=at_work.clear)
+if hasattr(os, "register_at_fork"):  # the parent journals its own sessions
+    os.register_at_fork(after_in_child=running_sessions.clear)

@@ -125,7 +125,7 @@ class TestAnEntrypoint:
             return 7
 
         assert handle({"question": "why"}) == 7
-        assert "names no session_id" in caplog.text
+        assert "has no session_id" in caplog.text
 
     def test_works_where_the_journal_can_not_be_opened(self, caplog: pytest.LogCaptureFixture) -> None:
         def broken(payload: object, context: object) -> SessionRecorder:
@@ -335,7 +335,7 @@ class TestABackgroundTask:
         wait_for_threads()
 
         assert told(memory) == [STARTED, TASK_STARTED]
-        assert "AGENT_BACKGROUND_TASK_COMPLETED could not be journaled" in caplog.text
+        assert "cannot journal AGENT_BACKGROUND_TASK_COMPLETED" in caplog.text
         assert TASK_FAILED not in caplog.text
 
     def test_outside_a_session_is_untouched(self) -> None:

@@ -11,7 +11,7 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.recording import lifecycle
 from longwatch.recording.sessions import SessionRecorder
 from longwatch.recording.sessions.agent import AgentSession
-from longwatch.recording.sessions.termination import TERMINATED, at_work, chain_sigterm
+from longwatch.recording.sessions.termination import TERMINATED, running_sessions, chain_sigterm
 
 FAILED = "AGENT_BACKGROUND_TASK_FAILED"
 
@@ -22,7 +22,7 @@ def _signals_as_before() -> Iterator[None]:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGTERM, before)
-    at_work.clear()
+    running_sessions.clear()
 
 
 @pytest.fixture
