@@ -356,11 +356,11 @@ def test_a_turn_created_elsewhere_is_executed_once(all_: Conversations) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "There is no command"),
-        (["--turn", "turn-x", "--prompt", "y", "--", "true"], "leave out --prompt"),
-        (["--turn", "turn-x", "--", "true"], "There is no turn"),
+        ([], "No command to run"),
+        (["--turn", "turn-x", "--prompt", "y", "--", "true"], "Remove --prompt"),
+        (["--turn", "turn-x", "--", "true"], "No turn"),
         (["--turn", "wf-1", "--", "true"], "begins with 'turn-'"),
-        (["--project", "../up", "--", "true"], "can not be the id"),
+        (["--project", "../up", "--", "true"], "Invalid project id"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_runs(

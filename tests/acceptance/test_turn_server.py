@@ -206,7 +206,7 @@ def test_lines_that_the_server_did_not_take_are_kept_and_can_be_sent_later(
         server.kill()
         gate.write_text("3")
         assert process.stderr is not None
-        while "Ctrl-C gives up" not in process.stderr.readline():
+        while "Ctrl-C to give up" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_SECONDS)

@@ -1,1 +1,1 @@
-"""Recording for programs that others have instrumented. Each module imports its SDK when it is imported."""
+"""Records what third-party SDKs instrument. Each module imports its SDK."""

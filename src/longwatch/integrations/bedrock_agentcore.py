@@ -1,4 +1,4 @@
-"""A drop-in for Amazon Bedrock AgentCore's app: the same import from here, and its sessions are journaled.
+"""A drop-in replacement for the app of Amazon Bedrock AgentCore that journals its sessions.
 
     from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp
 
@@ -11,9 +11,8 @@
     async def research(question): ...
 
 The entrypoint writes AGENT_ENTRYPOINT_STARTED and, if it fails, AGENT_ENTRYPOINT_FAILED; an async task writes
-AGENT_BACKGROUND_TASK_STARTED and COMPLETED or FAILED. On SIGTERM the tasks under way are journaled as failed
-before the server shuts down. Table and region come from LONGWATCH_TABLE_NAME and
-LONGWATCH_REGION.
+AGENT_BACKGROUND_TASK_STARTED and COMPLETED or FAILED. On SIGTERM, running tasks are journaled as failed
+before the server shuts down. LONGWATCH_TABLE_NAME and LONGWATCH_REGION name the table.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class BedrockAgentCoreApp(_App):
         self._does_the_work = does_the_work
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        # Entrypoints run in threads; here is the server's own, after it has set its handler of SIGTERM.
+        # Entrypoints run in threads; this is the server's own, after it has set its SIGTERM handler.
         chain_sigterm()
         await super().__call__(scope, receive, send)
 
@@ -61,7 +60,7 @@ class BedrockAgentCoreApp(_App):
 
 
 def recorder_of(payload: object, context: object = None) -> SessionRecorder | None:
-    """The session of a request: as its payload says, else as AgentCore's own header does."""
+    """The recorder for a request's session, named by its payload, otherwise by AgentCore's header."""
     request = payload if isinstance(payload, Mapping) else {}
     if request.get("session_id"):
         return session_recorder(request)

@@ -1,7 +1,7 @@
-"""The GenAI names of OpenTelemetry, in one place, and what a span that bears them says in our words.
+"""Translates spans with the GenAI attributes of OpenTelemetry to events.
 
-The conventions are still in development and their Python constants are deprecated, so the names are written
-here as text. Nothing in this module needs OpenTelemetry.
+The conventions are still in development and their Python constants are deprecated, so this module defines the
+names as text. It does not need OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOOL_ARGUMENTS, TOOL_RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.re
 PROVIDER_NAME, OLD_PROVIDER_NAME = "gen_ai.provider.name", "gen_ai.system"
 REQUEST_MODEL, RESPONSE_MODEL = "gen_ai.request.model", "gen_ai.response.model"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
-USAGE = "gen_ai.usage."  # input_tokens, output_tokens and whatever is counted next
+USAGE = "gen_ai.usage."  # input_tokens, output_tokens and further counts
 ERROR_TYPE = "error.type"
 INPUT_MESSAGES, OUTPUT_MESSAGES = "gen_ai.input.messages", "gen_ai.output.messages"
 TOOL_MESSAGE, CHOICE = "gen_ai.tool.message", "gen_ai.choice"  # span events
@@ -29,7 +29,7 @@ SpanEvents = Iterable[tuple[str, Attributes]]  # name and attributes
 
 
 class SpanKind(StrEnum):
-    """What a span tells of."""
+    """What a span represents."""
 
     WORKFLOW = "workflow"
     AGENT = "agent"
@@ -47,8 +47,8 @@ OPERATIONS: Mapping[str, SpanKind] = {
     "text_completion": SpanKind.MODEL,
     "embeddings": SpanKind.MODEL,
 }
-# Some frameworks set the attributes after the start; these words in a span's name leave no doubt by then.
-_TELLING_NAMES = ("invoke_workflow", "invoke_agent", "execute_tool")
+# Some frameworks set the attributes after the start; these prefixes of a span's name are unambiguous.
+_NAME_PREFIXES = ("invoke_workflow", "invoke_agent", "execute_tool")
 
 EVENT_TYPES: Mapping[SpanKind, tuple[str, str]] = {  # of its start and its end
     SpanKind.WORKFLOW: ("node_start", "node_stop"),  # inside a run; otherwise it is the run
@@ -60,19 +60,19 @@ EVENT_TYPES: Mapping[SpanKind, tuple[str, str]] = {  # of its start and its end
 
 
 def kind_of(name: str, attributes: Attributes) -> SpanKind:
-    """What a span with this name and these attributes tells of."""
+    """The kind of a span with this name and these attributes."""
     operation = attributes.get(OPERATION_NAME)
     if isinstance(operation, str):
         return OPERATIONS.get(operation, SpanKind.OTHER)
     first = name.partition(" ")[0]
-    return OPERATIONS[first] if first in _TELLING_NAMES else SpanKind.OTHER
+    return OPERATIONS[first] if first in _NAME_PREFIXES else SpanKind.OTHER
 
 
 def name_of(kind: SpanKind, name: str, attributes: Attributes) -> str | None:
-    """What the agent, tool, model or workflow is called; None if the span does not name it.
+    """The name of the agent, tool, model or workflow; None if the span does not state it.
 
-    The conventions put the name into the span's own name, `invoke_agent Ada`. It comes first: some
-    instrumentations start every agent span with the same default attribute and set the true one at the end.
+    The conventions put it into the name of the span, `invoke_agent Ada`, which takes precedence: some
+    instrumentations start every agent span with the same default attribute and set the real one at the end.
     """
     first, _, rest = name.partition(" ")
     if rest and OPERATIONS.get(first) is kind:
@@ -88,14 +88,14 @@ def name_of(kind: SpanKind, name: str, attributes: Attributes) -> str | None:
 
 
 def title_of(kind: SpanKind, name: str, attributes: Attributes) -> str:
-    """The name of the agent, tool, model or workflow, or else of the span."""
+    """The name of the agent, tool, model or workflow, otherwise of the span."""
     return name_of(kind, name, attributes) or name
 
 
 def describe_span(kind: SpanKind, name: str, attributes: Attributes, *, ended: bool) -> dict[str, object]:
-    """What a span says, without its arguments and results; of its response only once it has `ended`.
+    """The payload of a span without arguments and results; with its response once it has `ended`.
 
-    A span may get its attributes after its start, and is then recorded whole when it ends.
+    A span whose attributes are set after its start is recorded when it ends.
     """
     response: dict[str, object] = {}
     if ended:
@@ -133,7 +133,7 @@ def describe_span(kind: SpanKind, name: str, attributes: Attributes, *, ended: b
 
 
 def content_of(attributes: Attributes, events: SpanEvents = (), *, ended: bool) -> dict[str, object]:
-    """A tool's arguments and, once it has `ended`, its result, where the instrumentation records them.
+    """A tool's arguments and, once it has `ended`, its result, if the instrumentation records them.
 
     They are attributes of the span, or, as in Strands, attributes of its events.
     """
@@ -178,10 +178,10 @@ def _usage(attributes: Attributes) -> dict[str, object]:
 
 
 def _decode_json(value: object) -> object:
-    """JSON in a text as what it says: secrets in it are known by the names of their fields."""
+    """Decode JSON in a text, so that secrets in it can be recognised by the names of their fields."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
-            pass  # it only looked like JSON
+            pass  # not JSON after all
     return value

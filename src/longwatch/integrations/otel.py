@@ -1,9 +1,9 @@
-"""An OpenTelemetry span processor that records agent, tool, model and workflow spans as they start and end.
+"""An OpenTelemetry span processor that records agent, tool, model and workflow spans.
 
     provider.add_span_processor(LongwatchSpanProcessor())
 
-Spans inside a longwatch run join that run. Elsewhere each trace that holds such a span is a run of its own,
-`trace-<trace id>`, which begins with the trace's first span in this process and ends when that span ends.
+Spans inside a longwatch run join that run. Elsewhere each trace with such a span is a run of its own,
+`trace-<trace id>`, which starts and ends with the first span of the trace in this process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, RecordingScope
 
-MAX_OPEN_SPANS = 10_000  # spans that never end are forgotten, the oldest first
+MAX_OPEN_SPANS = 10_000  # beyond that the oldest are dropped: some spans never end
 
 SpanKey = tuple[int, int]  # trace id and span id
 
@@ -48,11 +48,11 @@ class RootEnd:
 
 @dataclass(slots=True, kw_only=True)
 class SpanRun:
-    """The run that spans are recorded in: somebody else's, or a trace that is a run of its own."""
+    """The run of a span: an existing run, or a trace that is a run of its own."""
 
     recorder: Recorder
     run_id: str
-    root: SpanKey | None = None  # the trace's first span in this process; None if the run is somebody else's
+    root: SpanKey | None = None  # the trace's first span in this process; None for an existing run
     name: str = ""
     started_at: int | None = None  # epoch milliseconds
     root_end: RootEnd | None = None
@@ -67,16 +67,14 @@ class OpenSpan:
 
     run: SpanRun
     recorded_as: SpanKind | None = None
-    parent_call_id: str | None = None  # the nearest call around it that is recorded
-    call_id: str | None = (
-        None  # its own once it is recorded, else its parent's: what is inside is part of that
-    )
+    parent_call_id: str | None = None  # the nearest enclosing call that is recorded
+    call_id: str | None = None  # its own once it is recorded, otherwise its parent's
     agent_name: str | None = None
     scope_call_id: str | None = None  # the longwatch call in which it was started
 
 
 class OpenSpans:
-    """Safe to use from every thread; no method waits for anything but another one of these."""
+    """The spans that have not ended, and their runs. Safe for several threads."""
 
     def __init__(self, *, max_open: int = MAX_OPEN_SPANS) -> None:
         self._max_open = max_open
@@ -91,7 +89,7 @@ class OpenSpans:
         scope: RecordingScope | None,
         run_for: Callable[[SpanRun | None], SpanRun],
     ) -> OpenSpan:
-        """A span started. `run_for` chooses its run, given the one of the span around it or of its trace."""
+        """Add a span. `run_for` chooses its run, given the run of the enclosing span or of the trace."""
         with self._lock:
             outer = self._spans.get(parent) if parent is not None else None
             run = run_for(outer.run if outer is not None else self._runs.get(key[0]))
@@ -103,17 +101,17 @@ class OpenSpans:
             return span
 
     def leave(self, key: SpanKey) -> OpenSpan | None:
-        """A span ended; None if nobody knows it. Call `release` when its end has been recorded."""
+        """Remove a span that ended; None if it is unknown. Call `release` when its end is recorded."""
         with self._lock:
             return self._spans.pop(key, None)
 
     def release(self, key: SpanKey, run: SpanRun) -> bool:
-        """The end of a span was recorded. Whether it was the last that was open of its run."""
+        """Count a recorded span as ended; returns whether it was the last open span of its run."""
         with self._lock:
             return self._close_span(key, run)
 
     def forget_oldest(self) -> SpanRun | None:
-        """Keep memory bounded. Returns a run that this leaves without any span, for somebody to end."""
+        """Drop the oldest span if there are too many. Returns its run if that has no other open span."""
         with self._lock:
             if len(self._spans) <= self._max_open:
                 return None
@@ -121,21 +119,21 @@ class OpenSpans:
             return span.run if self._close_span(key, span.run) else None
 
     def take_runs(self) -> list[SpanRun]:
-        """Forget everything; returns the runs of traces that were still open."""
+        """Remove everything; returns the runs of traces that were still open."""
         with self._lock:
             runs, self._runs = list(self._runs.values()), {}
             self._spans.clear()
             return runs
 
     def claim_start(self, run: SpanRun) -> bool:
-        """Whether the caller is to record the run's beginning: it is a trace, and nobody has."""
+        """Whether the caller must record the start of the run: true once, for a trace."""
         with self._lock:
             first = run.root is not None and not run.begun
             run.begun = run.begun or first
             return first
 
     def claim_end(self, run: SpanRun) -> bool:
-        """Whether the caller is to record the run's end: it has begun, and nobody has."""
+        """Whether the caller must record the end of the run: true once, after its start."""
         with self._lock:
             first = run.begun and not run.ended
             run.ended = run.ended or first
@@ -149,7 +147,7 @@ class OpenSpans:
 
 
 def _open_span(run: SpanRun, outer: OpenSpan | None, scope: RecordingScope | None) -> OpenSpan:
-    """Where a span stands: in the span around it, or in a longwatch call that was made inside that one."""
+    """An open span with its parent: the enclosing span, or a longwatch call inside that span."""
     scope_call_id = scope.call_id if scope is not None else None
     if (
         outer is not None
@@ -181,7 +179,7 @@ INCLUDE = ("genai", "all")
 class LongwatchSpanProcessor(SpanProcessor):
     """Records spans with GenAI names; `include="all"` records every other span too, as `span` events.
 
-    With a `run_id` all spans belong to that run, and whoever chose the id records its start and end.
+    With a `run_id` all spans belong to that run, and the caller records its start and end.
     """
 
     def __init__(
@@ -193,12 +191,12 @@ class LongwatchSpanProcessor(SpanProcessor):
         max_open_spans: int = MAX_OPEN_SPANS,
     ) -> None:
         if include not in INCLUDE:
-            raise ValueError(f"include must be one of {', '.join(INCLUDE)}, not {include!r}")
+            raise ValueError(f"Invalid include {include!r}. Use one of {', '.join(INCLUDE)}.")
         self._given_recorder = recorder
         self._run_id = run_id
         self._include_all = include == "all"
         self._spans = OpenSpans(max_open=max_open_spans)
-        self._recorders: list[Recorder] = []  # all that were used, to flush them
+        self._recorders: list[Recorder] = []  # used so far, to flush them
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         try:
@@ -244,18 +242,20 @@ class LongwatchSpanProcessor(SpanProcessor):
             self._begin(opened.run)
         forgotten = self._spans.forget_oldest()
         if forgotten is not None:
-            self._end_unfinished(forgotten, "unknown", "its spans did not end while many others began")
+            self._end_unfinished(
+                forgotten, "unknown", "too many open spans; those of this trace were dropped"
+            )
 
     def _end(self, span: ReadableSpan) -> None:
         opened = self._spans.leave(_key(span))
-        if opened is None:  # forgotten, or started before we were there
+        if opened is None:  # dropped, or started before the processor was added
             return
         run = opened.run
         is_root = run.root == _key(span)
         try:
             if opened.recorded_as is None:
                 kind = kind_of(span.name, _attributes(span))
-                if self._is_wanted(kind, span, run):  # its attributes came after its start
+                if self._is_wanted(kind, span, run):  # its attributes were set after its start
                     self._record_start(span, kind, opened)
             if opened.recorded_as is not None:
                 self._record_end(span, opened.recorded_as, opened)
@@ -263,7 +263,7 @@ class LongwatchSpanProcessor(SpanProcessor):
                 run.root_end = RootEnd(_ms(span.end_time), failure_of(span))
                 self._finish(run)
         finally:
-            # Only now, with everything queued: whoever is last states the count of the run's events.
+            # After everything is queued: the last span closes the producer of the run.
             if self._spans.release(_key(span), run) and run.begun:
                 self._finish(run)
                 run.recorder.close_run(run.run_id)
@@ -276,7 +276,7 @@ class LongwatchSpanProcessor(SpanProcessor):
     def _run_for(
         self, span: ReadableSpan, recorder: Recorder, scope: RecordingScope | None, enclosing: SpanRun | None
     ) -> SpanRun:
-        """The run that was asked for, or we are in, or the span around it is in, or else the trace itself."""
+        """The given run, the current one, that of the enclosing span, or a new run for the trace."""
         if self._run_id is not None:
             return SpanRun(recorder=recorder, run_id=self._run_id)
         if scope is None and enclosing is not None:
@@ -295,7 +295,7 @@ class LongwatchSpanProcessor(SpanProcessor):
 
     def _is_wanted(self, kind: SpanKind, span: ReadableSpan, run: SpanRun) -> bool:
         if kind is SpanKind.WORKFLOW and run.root == _key(span):
-            return False  # told by the run's own start and end
+            return False  # the start and end of the run represent it
         return kind is not SpanKind.OTHER or self._include_all
 
     def _record_start(self, span: ReadableSpan, kind: SpanKind, opened: OpenSpan) -> None:
@@ -354,7 +354,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         """Record how the trace's first span ended, as the end of the run."""
         end = run.root_end
         if end is None:
-            return self._end_unfinished(run, "unknown", "its first span was forgotten before it ended")
+            return self._end_unfinished(run, "unknown", "its first span was dropped before it ended")
         if not self._spans.claim_end(run):
             return None
         started_at = end.at if run.started_at is None else run.started_at
@@ -368,7 +368,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         return self._record_of_run(run, type_, payload, at=end.at)
 
     def _end_unfinished(self, run: SpanRun, status: str, why: str) -> None:
-        """Write the end of a run whose spans did not."""
+        """Record the end of a run whose spans have not ended."""
         if self._spans.claim_end(run):
             payload: dict[str, object] = {"status": status, "error_message": why, "written_for": True}
             self._record_of_run(run, "workflow_error", payload, at=None)
@@ -390,13 +390,13 @@ class LongwatchSpanProcessor(SpanProcessor):
 
 
 def _attempt_of(run: SpanRun) -> str:
-    """The one attempt at a trace: every process that has spans of it starts the run."""
+    """The attempt of a trace, the same in every process: each one that has spans of it starts the run."""
     assert run.root is not None
     return f"{run.root[0]:032x}"[:ATTEMPT_DIGITS]
 
 
 def failure_of(span: ReadableSpan) -> str | None:
-    """What went wrong in a span: its error status, or an exception recorded on one not declared OK."""
+    """The error of a span: its error status, or a recorded exception unless its status is OK."""
     if span.status.status_code is StatusCode.OK:
         return None
     for event in reversed(span.events):

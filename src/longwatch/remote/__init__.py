@@ -1,4 +1,4 @@
-"""Clients of a longwatch server that poll: a turn until it is over, and the documents of a project."""
+"""Clients that poll a longwatch server: a turn until it ends, and the documents of a project."""
 
 from longwatch.remote.client import ServerClient
 from longwatch.remote.documents import DocumentChange, DocumentPolling, File

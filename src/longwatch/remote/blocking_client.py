@@ -1,6 +1,6 @@
-"""Calls of a longwatch server for programs that block, with nothing but the standard library.
+"""A blocking client of a longwatch server, with the standard library only.
 
-An executor of turns runs where the agent is. There nothing has to be installed beside longwatch itself.
+An executor of turns runs where the agent runs, and needs no extra there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from longwatch.errors import InvalidInput, RequestRefused, Throttled, Unreachabl
 from longwatch.storage.http import HttpClient
 
 TIMEOUT_SECONDS = 15.0
-RETRYABLE = frozenset({408, 425})  # refusals that waiting may cure
+RETRYABLE = frozenset({408, 425})  # statuses
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
 class ServerResponse:
-    """What the server said. A 304 has no value."""
+    """A response of the server. A 304 has no value."""
 
     status: int
     etag: str | None
@@ -31,7 +31,7 @@ class ServerResponse:
 
 
 class BlockingClient:
-    """One server. Threads may share it."""
+    """Calls one server. Safe for several threads."""
 
     def __init__(
         self, base_url: str, *, token: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
@@ -41,10 +41,10 @@ class BlockingClient:
         self._headers = {"Accept": "application/json"}
         if token is not None:
             if not token.isascii() or not token.isprintable() or " " in token:
-                raise InvalidInput("The token holds characters that no token has. Copy it again, whole.")
+                raise InvalidInput("Invalid characters in the token. Copy the whole token again.")
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = timeout_seconds
-        # It follows no redirect, as a token is for the server that was named; no proxy leads to this machine.
+        # Redirects are not followed, because the token is for this server; loopback needs no proxy.
         self._http = HttpClient(use_proxies=urlsplit(self.base_url).hostname not in LOOPBACK)
 
     def get(
@@ -55,18 +55,18 @@ class BlockingClient:
         etag: str | None = None,
         longer_seconds: float = 0.0,
     ) -> ServerResponse:
-        """Read something; with a tag, a 304 if it is still true. `longer_seconds`: what a long poll takes."""
+        """GET a path; with an ETag, 304 if it is unchanged. `longer_seconds`: the time of a long poll."""
         headers = {} if etag is None else {"If-None-Match": etag}
         return self._call("GET", path, query, headers, None, self._timeout + longer_seconds)
 
     def post(self, path: str, value: Mapping[str, object]) -> Any:
-        """Send JSON, and return the answer."""
+        """POST JSON, and return the response."""
         headers = {"Content-Type": "application/json"}
         body = json.dumps(value, ensure_ascii=False).encode(errors="replace")
         return self._call("POST", path, None, headers, body, self._timeout).value
 
     def post_lines(self, path: str, query: Mapping[str, object], body: bytes) -> Any:
-        """Send lines of JSON, and return the answer."""
+        """POST lines of JSON, and return the response."""
         headers = {"Content-Type": "application/x-ndjson"}
         return self._call("POST", path, query, headers, body, self._timeout).value
 
@@ -90,35 +90,33 @@ class BlockingClient:
                     return ServerResponse(304, response.headers.get("ETag"), None)
                 if not 200 <= response.status < 300:
                     raise _error_from(method, url, response)
-                body_read = response.read(MAX_RESPONSE_BYTES)
-                return ServerResponse(response.status, response.headers.get("ETag"), json.loads(body_read))
+                content = response.read(MAX_RESPONSE_BYTES)
+                return ServerResponse(response.status, response.headers.get("ETag"), json.loads(content))
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-            raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
+            raise Unreachable(f"No response from {url}: {reason}. Is the server running?") from error
 
 
 def validate_server_url(text: str) -> str:
-    """The address of a server without a slash at its end, or `InvalidInput`."""
+    """The URL of a server without a trailing slash, or `InvalidInput`."""
     try:
         parts = urlsplit(text)
         has_host = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        is_address = has_host and not parts.query and not parts.fragment and "@" not in parts.netloc
+        is_valid = has_host and not parts.query and not parts.fragment and "@" not in parts.netloc
     except ValueError:
-        is_address = False
-    if not is_address:
-        raise InvalidInput(
-            f"{text!r} is no address of a server. Write it as http://HOST:8321, without a token or a query."
-        )
+        is_valid = False
+    if not is_valid:
+        raise InvalidInput(f"Invalid server URL {text!r}. Use http://HOST:8321, without a token or a query.")
     return text.rstrip("/")
 
 
 def _error_from(method: str, url: str, response: HTTPResponse) -> Exception:
-    """What a status from 300 on means; also from a proxy that speaks otherwise."""
+    """The error for a status from 300 on, also from a proxy with other bodies."""
     try:
-        body_read = json.loads(response.read(MAX_RESPONSE_BYTES))["error"]
-        code, message = str(body_read["code"]), str(body_read["message"])
+        content = json.loads(response.read(MAX_RESPONSE_BYTES))["error"]
+        code, message = str(content["code"]), str(content["message"])
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        code, message = "http_error", f"the answer was {response.status} {response.reason}"
+        code, message = "http_error", f"the response was {response.status} {response.reason}"
     if response.status == 429:
         return Throttled(f"{method} {url}: {message}")
     if response.status >= 500 or response.status in RETRYABLE:

@@ -1,4 +1,4 @@
-"""Asks a longwatch server, and remembers what it was told: an answer that has not changed costs a 304."""
+"""An asyncio client of a longwatch server with a cache: an unchanged response costs a 304."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     import httpx2
 
 TIMEOUT_SECONDS = 10.0
-MAX_CACHED = 256  # answers
-RETRYABLE = frozenset({408, 425, 429})  # refusals that waiting may cure
+MAX_CACHED = 256  # responses
+RETRYABLE = frozenset({408, 425, 429})  # statuses
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
-    """What the server said. An unchanged answer is the very same object as before."""
+    """A cached response. An unchanged response has the same value object as before."""
 
     etag: str | None
     value: Any
 
 
 class ServerClient:
-    """One server, for any number of polls. Close it, or use it in `async with`."""
+    """Calls one server, for any number of polls. Close it, or use it in `async with`."""
 
     def __init__(
         self, base_url: str, *, token: str | None = None, http: httpx2.AsyncClient | None = None
@@ -40,7 +40,7 @@ class ServerClient:
         self._cached: OrderedDict[str, CachedResponse] = OrderedDict()
 
     async def get_json(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
-        """A JSON answer; the same object as last time while it is unchanged."""
+        """GET JSON; the same object as last time while it is unchanged."""
         key = f"{path}?{sorted((parameters or {}).items())}"
         cached = self._cached.get(key)
         headers = {"If-None-Match": cached.etag} if cached is not None and cached.etag else {}
@@ -62,7 +62,7 @@ class ServerClient:
         return response.content, int(response.headers["longwatch-version"])
 
     async def post_bytes(self, path: str, body: bytes) -> Any:
-        """Send bytes; returns the JSON answer."""
+        """POST bytes; returns the JSON response."""
         headers = {"Content-Type": "application/octet-stream"}
         return (await self._request("POST", path, headers=headers, body=body)).json()
 
@@ -84,7 +84,7 @@ class ServerClient:
             )
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
-            raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
+            raise Unreachable(f"No response from {url}: {reason}. Is the server running?") from error
         if response.status_code < 400:
             return response
         code, message = _error_of(response)
@@ -95,7 +95,7 @@ class ServerClient:
         raise RequestRefused(response.status_code, code, message)
 
     async def aclose(self) -> None:
-        """Let go of connections, unless they were given."""
+        """Close the HTTP client, unless the caller provided it."""
         if self._owns_http:
             await self._http.aclose()
 
@@ -109,17 +109,17 @@ class ServerClient:
 
 
 def turn_path(project_id: str, session_id: str, turn_id: str) -> str:
-    """Where a turn is."""
+    """The path of a turn."""
     return f"{project_path(project_id)}/sessions/{_quote(session_id)}/turns/{_quote(turn_id)}"
 
 
 def project_path(project_id: str) -> str:
-    """Where a project is."""
+    """The path of a project."""
     return f"/api/projects/{_quote(project_id)}"
 
 
 def document_path(project_id: str, path: str) -> str:
-    """Where a document is."""
+    """The path of a document."""
     return f"{project_path(project_id)}/documents/{quote(path)}"
 
 
@@ -128,12 +128,12 @@ def _quote(text: str) -> str:
 
 
 def _error_of(response: httpx2.Response) -> tuple[str, str]:
-    """Code and message of a refusal, also from a proxy that speaks otherwise."""
+    """The code and message of an error, also from a proxy with other bodies."""
     try:
         reason = response.json()["error"]
         return str(reason["code"]), str(reason["message"])
     except (ValueError, KeyError, TypeError):
-        return "http_error", f"the answer was {response.status_code} {response.reason_phrase}"
+        return "http_error", f"the response was {response.status_code} {response.reason_phrase}"
 
 
 def _new_http() -> httpx2.AsyncClient:

@@ -1,8 +1,8 @@
-"""Keeps a Yjs document and a file of a server's project the same.
+"""Synchronizes a Yjs document with a file of a project on a server.
 
-Edits are sent until the server confirms them, however long it is away and also after `stop`. A failed pull is
-retried. Edits that the server refuses (413, 403, …) are reported, stay in the document and are sent again
-with the next edit. A file that is deleted on the server empties the document.
+Edits are sent until the server confirms them, however long it is unreachable, and also after `stop`. A failed
+pull is retried. Edits that the server rejects (413, 403, …) are reported, stay in the document and are sent
+again with the next edit. Deleting the file on the server empties the document.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from longwatch.remote.client import ServerClient, document_path, project_path
 if TYPE_CHECKING:
     from pycrdt import Doc, TransactionEvent
 
-SYNC_BACKOFF = Backoff(2.0, 2.0, 30.0, jitter=0.25)  # without end
+SYNC_BACKOFF = Backoff(2.0, 2.0, 30.0, jitter=0.25)  # without a limit of attempts
 
 SyncStep = Literal["push", "pull"]
 
@@ -28,16 +28,17 @@ SyncStep = Literal["push", "pull"]
 def next_step(
     *, has_edits: bool, are_refused: bool, needs_pull: bool, is_paused: bool, is_stopped: bool
 ) -> SyncStep | None:
-    """What to do next: edits first, so that a pull is compared with a server that has them."""
+    """The next step: edits first, so that a pull sees a server that has them."""
     if has_edits and not are_refused:
         return "push"
     return "pull" if needs_pull and not is_paused and not is_stopped else None
 
 
 class DocumentSync:
-    """One document. Belongs to the event loop in which it is first used.
+    """Synchronizes one document, in the event loop in which it is first used.
 
-    From `start` to `stop` it sends edits and retries by itself. `push` and `pull` work any time, and raise.
+    From `start` to `stop` it sends edits and retries by itself. `push` and `pull` work at any time, and
+    raise.
     """
 
     def __init__(
@@ -46,15 +47,15 @@ class DocumentSync:
         project_id: str,
         path: str,
         *,
-        is_paused: Callable[[], bool] = lambda: False,  # pulls wait; edits are sent all the same
-        on_error: Callable[[Exception], object] = lambda error: None,  # of requests that nobody awaits
+        is_paused: Callable[[], bool] = lambda: False,  # delays pulls, not edits
+        on_error: Callable[[Exception], object] = lambda error: None,  # of background requests
     ) -> None:
         try:
             from pycrdt import Doc
         except ImportError as error:
             raise MissingExtra("A Yjs document", "server") from error
         self.doc: Doc[Any] = Doc()
-        self.version: int | None = None  # of the file that the document includes; None: there is no file
+        self.version: int | None = None  # of the file in the document; None: no file
         self.has_pulled = False
         self._client = client
         self._project = project_path(project_id)
@@ -63,15 +64,15 @@ class DocumentSync:
         self._is_paused = is_paused
         self._on_error = on_error
         self._unsent: list[bytes] = []  # edits that the server has not confirmed
-        self._edits = 0  # made here so far
-        self._refused = 0  # how many of them there were when the server refused them
-        self._confirmed = self.doc.get_state()  # what the server has of this document at least
+        self._edits = 0  # local edits so far
+        self._refused = 0  # the number of edits when the server rejected them
+        self._confirmed = self.doc.get_state()  # the state that the server has at least
         self._needs_pull = False
         self._is_from_server = False
         self._is_stopped = True
         self._lock = asyncio.Lock()  # one request at a time
-        self._work = asyncio.Event()  # there may be something to do
-        self._retry = asyncio.Event()  # what waits for its backoff may be done now
+        self._work = asyncio.Event()  # wakes the loop
+        self._retry = asyncio.Event()  # ends a backoff
         self._task: asyncio.Task[None] | None = None
         self._observed = self.doc.observe(self._on_update)
 
@@ -87,28 +88,28 @@ class DocumentSync:
             self._task = asyncio.get_running_loop().create_task(self._run(), name=f"sync of {self._path}")
 
     def stop(self) -> None:
-        """End, once the server has the edits made so far or refuses them."""
+        """Stop when the server has confirmed or rejected the edits made so far."""
         self._is_stopped = True
         self.retry()
 
     async def aclose(self) -> None:
-        """End now. Edits that are unsent stay in the document."""
+        """Stop now. Unsent edits stay in the document."""
         self.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def retry(self) -> None:
-        """Do now what waits for its backoff: the server may be back."""
+        """End a backoff: the server may be reachable again."""
         self._retry.set()
         self._work.set()
 
     def resume(self) -> None:
-        """Continue with a pull that a pause held back. A backoff runs its time."""
+        """Resume a pull that was delayed by a pause. A backoff continues."""
         self._work.set()
 
     async def sync(self) -> None:
-        """Send edits unless they were refused, then pull. Once started, what fails is retried."""
+        """Send edits unless they were rejected, then pull. Once started, failures are retried."""
         self._needs_pull = True
         try:
             if self._has_edits_to_send:
@@ -125,7 +126,7 @@ class DocumentSync:
             if not self._unsent:
                 return
             count, edits, state = len(self._unsent), self._edits, self.doc.get_state()
-            # Refused edits are sent as the document is now: without text that was written and removed since.
+            # Rejected edits are sent from the current document, without text that was removed since.
             update = self.doc.get_update(self._confirmed) if self._refused else merge_updates(*self._unsent)
             try:
                 applied = await self._client.post_bytes(self._address, update)
@@ -134,13 +135,13 @@ class DocumentSync:
                 raise
             self._confirmed, self._refused = state, 0
             del self._unsent[:count]
-            if applied["version"] == (self.version or 0) + 1:  # else there is more to pull
+            if applied["version"] == (self.version or 0) + 1:  # otherwise there is more to pull
                 self.version = applied["version"]
 
     async def pull(self) -> None:
-        """Take in what the server has and this document lacks. A file that does not exist has nothing."""
+        """Apply the server's changes to the document. A missing file has none."""
         async with self._lock:
-            self._needs_pull = False  # one that is asked for meanwhile comes after this one
+            self._needs_pull = False  # a pull requested meanwhile follows this one
             try:
                 await self._pull()
             except NotWorthAnotherTry:
@@ -162,18 +163,18 @@ class DocumentSync:
         except RequestRefused as error:
             if error.status != 404:
                 raise
-            await self._when_missing(edits)
+            await self._on_missing_file(edits)
             return
         if found is not None:
             update, self.version = found
             with self._from_server():
                 self.doc.apply_update(update)
 
-    async def _when_missing(self, edits: int) -> None:
-        """The file is not there, as of the time when there were so many edits.
+    async def _on_missing_file(self, edits: int) -> None:
+        """Handle a missing file, requested when there were this many edits.
 
         Only a tombstone empties the document: a server that never had the file, or lost its store, must not
-        take the last copy. Edits that are newer than the request stay: they make the file anew.
+        delete the last copy. Edits newer than the request stay, and create the file again.
         """
         wire = await self._client.get_json(f"{self._project}/files", {"prefix": self._path, "since": "0"})
         entry = next((each for each in wire["files"] if each["path"] == self._path), None)
@@ -186,7 +187,7 @@ class DocumentSync:
             self._empty()
 
     def _empty(self) -> None:
-        """A change of Yjs: what is written next makes the file anew, and the old text does not come back."""
+        """Empty the document by a Yjs change, so that later edits do not restore the old text."""
         from longwatch.documents.replica import empty
 
         with self._from_server():
@@ -204,14 +205,14 @@ class DocumentSync:
                 continue
             try:
                 await (self.push() if step == "push" else self.pull())
-            except Exception as error:  # noqa: BLE001 - edits must not be lost to a response that nobody foresaw
+            except Exception as error:  # noqa: BLE001 - an unexpected response must not lose edits
                 self._on_error(error)
                 if isinstance(error, NotWorthAnotherTry):
                     continue
                 if self._is_stopped and not isinstance(error, LongwatchError):
                     return  # the client is closed, most likely
                 backoff = backoff.failed()
-                await self._rest(backoff.delay or 0.0)
+                await self._back_off(backoff.delay or 0.0)
             else:
                 backoff = backoff.succeeded()
 
@@ -228,8 +229,8 @@ class DocumentSync:
     def _has_edits_to_send(self) -> bool:
         return bool(self._unsent) and self._refused != self._edits
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait, but not past a `retry`. Further edits do not shorten it."""
+    async def _back_off(self, seconds: float) -> None:
+        """Wait until the time is over or `retry` is called. Edits do not shorten it."""
         self._retry.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One file."""
+    """One file of a project."""
 
     path: str
     version: int
@@ -33,7 +33,7 @@ class File:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> File:
-        """The file in an answer."""
+        """From a response."""
         return cls(
             path=wire["path"],
             version=wire["version"],
@@ -46,10 +46,10 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange:
-    """What became of one file."""
+    """A change of one file."""
 
     file_path: str
-    last_modified: datetime  # of a deleted one: when it was last seen
+    last_modified: datetime  # of a deleted file: as last seen
     change_type: str  # created, modified or deleted
     version: int
 
@@ -62,7 +62,7 @@ def files_of(wire: Mapping[str, Any]) -> dict[str, File]:
 def changes_between(
     before: Mapping[str, File], after: Mapping[str, File], paths: Collection[str] | None = None
 ) -> list[DocumentChange]:
-    """How the files differ, those of these paths only if any are given."""
+    """The differences between two lists, limited to the given paths."""
     changes: list[DocumentChange] = []
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
@@ -86,18 +86,18 @@ def _change(file: File, change_type: str) -> DocumentChange:
 log = logging.getLogger("longwatch")
 
 DOCUMENT_INTERVAL_MS = 3_000
-RESTART_SECONDS = 30.0  # from the failure that stops the poll to the next try, while documents are open
+RESTART_SECONDS = 30.0  # after too many failures, while documents are open
 
 
 class DocumentPolling(ServerPolling):
     """Polls the files of a project in the running event loop, from `start` or `async with` until stopped.
 
-    `on_document_change` gets what was created, modified or deleted since the last look; the first look is
-    what later ones are compared with. Failures are met as in `SessionPolling`, but while a document is open
-    an outage of any length does not end the polling.
+    `on_document_change` receives what was created, modified or deleted since the last poll; the first poll is
+    the baseline. Failures are handled as in `SessionPolling`, but while a document is open an outage of any
+    length does not end the polling.
 
-    Documents that `document` handed out are brought up to date before the change is told. Edits of them are
-    sent while it polls, until the server confirms them; `on_error` gets what fails meanwhile.
+    Documents from `document` are updated before the callback is called. Their edits are sent while polling,
+    until the server confirms them; `on_error` receives the failures.
     """
 
     def __init__(
@@ -126,12 +126,12 @@ class DocumentPolling(ServerPolling):
 
     @property
     def is_polling(self) -> bool:
-        """Whether it will look again: not after too many failures, unless a document is open."""
+        """Whether it will poll again: not after too many failures, unless a document is open."""
         return super().is_polling or self._restart is not None
 
     @property
     def has_unsaved_changes(self) -> bool:
-        """Whether any document has edits that the server has not confirmed, those it refused included."""
+        """Whether any document has edits that the server has not confirmed, including rejected ones."""
         return any(each.has_unsaved_changes for each in self._documents.values())
 
     async def document(self, path: str) -> Doc[Any]:
@@ -139,9 +139,9 @@ class DocumentPolling(ServerPolling):
         return (await self._open_document(path)).doc
 
     async def push(self, path: str) -> int:
-        """Send the edits of a document now, and take in what others wrote; returns the file's version.
+        """Send the edits of a document now, and apply the server's changes; returns the file's version.
 
-        If it raises, the edits stay in the document. While polling they are retried, unless they are refused.
+        If it raises, the edits stay in the document. While polling they are retried, unless rejected.
         """
         sync = await self._open_document(path)
         await sync.push()
@@ -149,7 +149,7 @@ class DocumentPolling(ServerPolling):
         return sync.version or 0
 
     async def flush(self) -> None:
-        """Send the edits of all documents now. Raises the first error, after every document was tried."""
+        """Send the edits of all documents now. Raises the first error after trying every document."""
         failures = [await _failure_of(sync) for sync in list(self._documents.values())]
         for failure in filter(None, failures):
             raise failure
@@ -157,7 +157,7 @@ class DocumentPolling(ServerPolling):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Send what is unsent, once; what can not be sent comes to `on_error` and stays in its document."""
+        """Send unsent edits once; those that fail are reported to `on_error` and stay in the document."""
         telling = self._notifier
         self.stop()
         for sync in list(self._documents.values()):
@@ -211,7 +211,7 @@ class DocumentPolling(ServerPolling):
         self._lists.put_nowait(wire)
 
     async def _notify(self) -> None:
-        """Tell of each list that differs, once the documents are as new as the list."""
+        """Report each changed list after the documents are as new as the list."""
         while True:
             after = files_of(await self._lists.get())
             changes = changes_between(self.files, after, self._paths)
@@ -221,7 +221,7 @@ class DocumentPolling(ServerPolling):
                     continue
                 try:
                     await sync.sync()
-                except Exception as error:  # noqa: BLE001 - whatever it is, the others are told of theirs
+                except Exception as error:  # noqa: BLE001 - the other documents are updated too
                     self._report(error)
             has_polled, self._has_polled = self._has_polled, True
             if changes and has_polled:
@@ -255,7 +255,7 @@ class DocumentPolling(ServerPolling):
 
 
 async def _failure_of(sync: DocumentSync) -> Exception | None:
-    """Send the edits of a document; what went wrong, if anything did."""
+    """Send the edits of a document; returns the error, if any."""
     try:
         await sync.push()
     except Exception as error:  # noqa: BLE001 - the other documents have edits too
@@ -264,7 +264,7 @@ async def _failure_of(sync: DocumentSync) -> Exception | None:
 
 
 def _call_guarded(callback: Callable[[Any], object] | None, value: object) -> None:
-    """Call back; what the callback raises must not end the sync."""
+    """Call the callback; its exceptions must not end the sync."""
     try:
         call_back(callback, value)
     except Exception:

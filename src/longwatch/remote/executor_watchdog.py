@@ -1,8 +1,8 @@
-"""A small process beside an executor, which says the executor's last word if that dies without one.
+"""The executor watchdog: a small process that reports the death of an executor to the server.
 
-A server cannot see whether a process on another machine lives, and silence alone ends no turn. So somebody on
-that machine looks: this process waits for the end of a pipe that only the executor holds. If the executor is
-killed the pipe ends, and the server is told what became of it.
+A server cannot see whether a process on another machine is alive, and silence never ends a turn. So this
+process waits for the end of a pipe that only the executor holds. If the executor is killed, the pipe ends,
+and the watchdog reports the death.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _PROGRAM = "from longwatch.remote.executor_watchdog import main; main()"
 
 
 class ExecutorWatchdog:
-    """The process, as its executor sees it."""
+    """The watchdog process, for its executor."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     @classmethod
     def start_process(cls, url: str, token: str | None, path: str, message: str) -> Self | None:
-        """Start it. None where there is no room for another process: then the turn would only fall silent."""
+        """Start the watchdog. None if no process can be started; the turn would then only fall silent."""
         try:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM],  # -P: what lies in this folder is not ours to import
+                [sys.executable, "-P", "-c", _PROGRAM],  # -P: import nothing from the working directory
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a signal for the executor's group is not for it
+                start_new_session=True,  # not reached by signals to the executor's group
             )
         except OSError:
             return None
@@ -48,7 +48,7 @@ class ExecutorWatchdog:
         return cls(process)
 
     def cancel(self) -> None:
-        """The executor has said its own."""
+        """Stop the watchdog: the executor has ended the turn itself."""
         self._process.kill()
         self._process.wait()
         if self._process.stdin is not None:
@@ -57,7 +57,7 @@ class ExecutorWatchdog:
 
 
 def main(pipe: IO[bytes] | None = None) -> None:
-    """Wait for the end of standard input, then tell the server."""
+    """Wait for the end of standard input, then report the death to the server."""
     from longwatch.remote.turn_sink import RETRY_SECONDS, call_with_retries
 
     source = sys.stdin.buffer if pipe is None else pipe
@@ -66,7 +66,7 @@ def main(pipe: IO[bytes] | None = None) -> None:
     calls = BlockingClient(instructions["url"], token=instructions["token"])
     left = leftover_words(leftovers_of(instructions["path"].rpartition("/")[2]))
     ending = {"status": "died", "error": f"{instructions['message']} {left}".strip()}
-    with suppress(LongwatchError):  # refused, or away for too long: then nobody can tell any more
+    with suppress(LongwatchError):  # rejected, or unreachable for too long
         call_with_retries(
             SYSTEM_CLOCK, lambda: calls.post(f"{instructions['path']}/end", ending), RETRY_SECONDS
         )

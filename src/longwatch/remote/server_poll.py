@@ -1,4 +1,4 @@
-"""What the polling clients share: one address of a server, looked at again and again while that is wanted."""
+"""The base class of the polling clients: polls one path of a server while it is enabled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longwatch.remote.client import ServerClient
 class ServerPolling(ABC):
     """Polls in the running event loop from `start` or `async with`, until stopped or disabled."""
 
-    error: Exception | None  # of the last look
+    error: Exception | None  # of the last poll
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class ServerPolling(ABC):
         self._manager = manager
         self._registration: Registration | None = None
         self._is_started = False
-        self._wire: Any = None  # of the last look
+        self._wire: Any = None  # of the last poll
 
     @property
     def is_polling(self) -> bool:
-        """Whether it will look again: not after the end, nor after too many failures."""
+        """Whether it will poll again: not after the end, nor after too many failures."""
         return self._registration is not None and not self._registration.state.stopped
 
     @property
@@ -51,12 +51,12 @@ class ServerPolling(ABC):
         self._update_registration()
 
     def start(self) -> None:
-        """Begin to look, if it is enabled and there is something to look at."""
+        """Start polling, if it is enabled and has a path."""
         self._is_started = True
         self._update_registration()
 
     def stop(self) -> None:
-        """Look no more. An answer under way is dropped."""
+        """Stop polling. A pending response is dropped."""
         self._is_started = False
         self._leave()
 
@@ -71,18 +71,18 @@ class ServerPolling(ABC):
 
     @abstractmethod
     def _path(self) -> str | None:
-        """What to look at; None: nothing, not yet or no more."""
+        """The path to poll; None: nothing to poll now."""
 
     @abstractmethod
     def _on_change(self, wire: Any) -> None:
-        """The answer differs from the one before."""
+        """Handle a response that differs from the previous one."""
 
     @abstractmethod
     def _on_failure(self, error: Exception) -> None:
-        """A look did not succeed."""
+        """Handle a failed poll."""
 
-    def _on_start(self) -> None:  # noqa: B027 - not everybody has something to do then
-        """It begins to look."""
+    def _on_start(self) -> None:  # noqa: B027 - optional
+        """Called when polling starts."""
 
     def _update_registration(self) -> None:
         path = self._path() if self._is_started and self._enabled else None
@@ -114,12 +114,12 @@ class ServerPolling(ABC):
 
     def _on_result(self, wire: Any) -> None:
         self.error = None
-        if wire is not self._wire:  # else the very same: nothing has changed
+        if wire is not self._wire:  # the same object: nothing has changed
             self._wire = wire
             self._on_change(wire)
 
 
 def call_back(callback: Callable[[Any], object] | None, value: object) -> None:
-    """Tell somebody who may not want to know."""
+    """Call an optional callback."""
     if callback is not None:
         callback(value)

@@ -1,7 +1,7 @@
-"""The desk of a turn that lives on a server: what an executor elsewhere says of it goes over HTTP.
+"""The sink of a turn on a server: an executor elsewhere sends its output over HTTP.
 
-Lines are numbered, ids are made here, and an end counts once, so every call may be made again when its answer
-was lost. A thread holds a long poll and so learns at once when somebody ends the turn.
+Lines are numbered, ids are created here, and an ending counts once, so every call may be repeated when its
+response was lost. A thread with a long poll learns at once when another writer ends the turn.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from longwatch.turns.line_reader import LineReader, LineResult
 from longwatch.turns.turn import TurnState
 from longwatch.turns.turn_sink import TurnName
 
-MAX_LINE_BYTES = 15 * 1024 * 1024  # a body of 16 MiB is taken
-RETRY_SECONDS = 300.0  # a server that is being replaced is back by then
-START_SECONDS = 20.0  # the same for what comes before the command begins
+MAX_LINE_BYTES = 15 * 1024 * 1024  # the server accepts a body of 16 MiB
+RETRY_SECONDS = 300.0  # enough for a server to be replaced
+START_SECONDS = 20.0  # for calls before the command starts
 WAIT_SECONDS = 25  # of a long poll
-REST_SECONDS = 1.0  # between long polls: each line that is fed is news
-CUT_CHARACTERS = 100_000  # of a line that no body can hold
+REST_SECONDS = 1.0  # between long polls: each fed line ends one
+CUT_CHARACTERS = 100_000  # of a line that is too long for a body
 MOST_EXIT_CODE = 2**31
 RETRIES = Backoff(0.2, 2.0, 5.0, jitter=0.25)
 
@@ -55,7 +55,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class RemoteTurnStatus:
-    """How a turn on a server stands. One that was cancelled has failed, and says why."""
+    """The status of a turn on a server. A cancelled turn has failed, with a reason."""
 
     turn_id: str
     status: Status = Status.PENDING
@@ -68,7 +68,7 @@ class RemoteTurnStatus:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any], turn_id: str) -> RemoteTurnStatus:
-        """The turn, or its status, in an answer."""
+        """From a response with the turn or its status."""
         status = STATUSES.get(wire["status"], Status.UNKNOWN)
         created, completed = wire.get("created_at"), wire.get("completed_at")
         took = None
@@ -79,7 +79,7 @@ class RemoteTurnStatus:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTurn:
-    """A turn that can be executed."""
+    """A turn on a server that can be executed."""
 
     name: TurnName
     number: int
@@ -87,16 +87,16 @@ class RemoteTurn:
 
 
 class RemoteTurns:
-    """Makes and finds turns on a server."""
+    """Creates and finds turns on a server."""
 
     def __init__(self, calls: BlockingClient, clock: Clock) -> None:
         self._calls = calls
         self._clock = clock
 
     def create(self, project_id: str, session_id: str | None, prompt: str | None) -> RemoteTurn:
-        """A new turn, in a project and a session that are made if need be."""
+        """Create a turn, with its project and session if they do not exist."""
         session, turn_id = session_id or new_id(), new_turn_id()
-        # The first call fails at once if the server is not there; a restart between calls is waited for.
+        # The first call fails at once if the server is unreachable; later ones wait for a restart.
         self._calls.post("/api/projects", {"id": project_id})
         sessions = f"{project_path(project_id)}/sessions"
         call_with_retries(self._clock, lambda: self._calls.post(sessions, {"id": session}))
@@ -105,22 +105,20 @@ class RemoteTurns:
         return _turn(call_with_retries(self._clock, lambda: self._calls.post(turns, wanted)))
 
     def find(self, turn_id: str, project_id: str | None, session_id: str | None) -> RemoteTurn:
-        """A turn that somebody else created. Its run tells where it belongs if the caller does not."""
+        """Find a turn by its id. Its run names project and session if the caller does not."""
         try:
             if project_id is None or session_id is None:
                 run = self._calls.get(f"/api/runs/{quote(turn_id, safe='')}").value
                 kind, _, conversation = str(run.get("parent_run_id") or "").partition(":")
                 if kind != "conversation":
-                    raise TurnNotFound(f"{turn_id!r} is no turn. Check its id.")
+                    raise TurnNotFound(f"{turn_id!r} is not a turn. Check the id.")
                 found_project, _, found_session = conversation.partition(":")
                 for option, wanted, found in (
                     ("--project", project_id, found_project),
                     ("--session", session_id, found_session),
                 ):
                     if wanted is not None and wanted != found:
-                        raise InvalidInput(
-                            f"Turn {turn_id} belongs to {found!r}; leave out {option} {wanted}."
-                        )
+                        raise InvalidInput(f"Turn {turn_id} belongs to {found!r}. Remove {option} {wanted}.")
                 project_id, session_id = found_project, found_session
             return _turn(self._calls.get(turn_path(project_id, session_id, turn_id)).value)
         except RequestRefused as error:
@@ -130,7 +128,7 @@ class RemoteTurns:
 
 
 class RemoteTurnSink:
-    """Takes what an executor says of one turn to the server."""
+    """Sends the output of one turn to the server."""
 
     max_line_bytes = MAX_LINE_BYTES
     retry_seconds = RETRY_SECONDS
@@ -155,14 +153,14 @@ class RemoteTurnSink:
         self._closed = threading.Event()
 
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
-        # The outbox is a file of this machine, which a server has no business to read.
+        # The outbox is a file on this machine, which concerns no server.
         given = {name: value for name, value in process.items() if name != "outbox" and value is not None}
         claim = {"executor": executor[:200], "process": given, "claim": new_id()}
         response = call_with_retries(self._clock, lambda: self._post("start", claim))
         self._watchdog = ExecutorWatchdog.start_process(
             self._calls.base_url, self._calls.token, self.path, _exit_message(given)
         )
-        threading.Thread(target=self._watch, name="longwatch-turn-watch", daemon=True).start()
+        threading.Thread(target=self._poll_status, name="longwatch-turn-watch", daemon=True).start()
         return int(number_of(response, "next_line") or 1)
 
     def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
@@ -187,13 +185,13 @@ class RemoteTurnSink:
         return RemoteTurnStatus.of(response, self._turn_id)
 
     def close(self, *, is_over: bool = True) -> None:
-        """Watch the turn no more. If it is not over, the server is told that the executor is gone."""
+        """Stop polling the turn. If it is not over, the watchdog reports that the executor has exited."""
         self._closed.set()
         if is_over and self._watchdog is not None:
             self._watchdog.cancel()
 
     def _feed_in_parts(self, lines: Sequence[str], first_line: int) -> LineResult:
-        """The server, or a proxy before it, takes no body of this size."""
+        """Feed lines whose body is too large for the server, or for a proxy in front of it."""
         if len(lines) > 1:
             half = len(lines) // 2
             first = self.feed(lines[:half], first_line)
@@ -207,14 +205,14 @@ class RemoteTurnSink:
         text = lines[0]
         if len(text) <= CUT_CHARACTERS:
             raise NotWorthAnotherTry(
-                f"The server takes not even {len(text)} characters at once. Raise the limit of the proxy "
-                "before it, such as nginx's client_max_body_size."
+                f"The server rejects a body of {len(text)} characters. Raise the limit of the proxy in front "
+                "of it, such as nginx's client_max_body_size."
             )
-        self._warn(f"line {first_line} is too long for the server and was cut")
+        self._warn(f"line {first_line} was cut because it is too long for the server")
         return self.feed([f"{text[:CUT_CHARACTERS]}…[cut, {len(text) - CUT_CHARACTERS} more]"], first_line)
 
     def _events(self, lines: Sequence[str], first_line: int) -> list[Event]:
-        """What the server makes of the lines, to be shown here; only their times may differ."""
+        """The events that the server makes of the lines, for display; only their times may differ."""
         now, state = self._clock.now_ms(), TurnState(self._turn_id)
         reader = LineReader(state, self._maker, now, keep_output=True, defer_end=True)
         return reader.batch(lines, first_line).events
@@ -228,7 +226,7 @@ class RemoteTurnSink:
         return self._call_server(lambda: self._calls.post_lines(f"{self.path}/lines", query, body))
 
     def _call_server(self, call: Callable[[], R]) -> R:
-        """What the call gives, with the server's refusals as the errors that a journal would raise."""
+        """Make a call, and convert errors of the server to those that a journal raises."""
         try:
             return call()
         except RequestRefused as error:
@@ -238,8 +236,8 @@ class RemoteTurnSink:
                 raise TurnTaken(error.message) from error
             raise
 
-    def _watch(self) -> None:
-        """Know how the turn stands. A server that does not answer is asked again and again."""
+    def _poll_status(self) -> None:
+        """Poll the status of the turn, with retries while the server is unreachable."""
         etag: str | None = None
         backoff = RETRIES
         while not self._closed.is_set() and not self._status.has_ended:
@@ -250,7 +248,7 @@ class RemoteTurnSink:
             except WorthAnotherTry:
                 backoff = backoff.failed()
             except NotWorthAnotherTry:
-                return  # told by whatever is fed next
+                return  # the next feed raises it
             else:
                 backoff = backoff.succeeded()
                 etag = response.etag or etag
@@ -260,12 +258,12 @@ class RemoteTurnSink:
 
 
 def _exit_message(process: Mapping[str, object]) -> str:
-    """The same words as of a process that the server can see itself."""
+    """The same message as for a process that the server can observe."""
     return f"Process {process.get('pid')} on {process.get('host')} exited without reporting an outcome."
 
 
 def ending_body(type: str, fields: Mapping[str, object]) -> dict[str, object]:
-    """The body that tells a server of an end."""
+    """The request body that ends a turn."""
     body: dict[str, object] = {"status": type.removeprefix("turn_")}
     if "error_message" in fields:
         body["error"] = str(fields["error_message"])[:10_000]
@@ -279,7 +277,7 @@ def ending_body(type: str, fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def call_with_retries(clock: Clock, call: Callable[[], R], seconds: float = START_SECONDS) -> R:
-    """The answer of a call that may be made again, once there is one."""
+    """Make a call that may be repeated, with retries up to this time."""
     give_up_at, backoff = clock.monotonic() + seconds, RETRIES
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Turns on a server: the client of their routes, and polling of a turn until it has ended."""
+"""Polls a turn on a server until it has ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OVER = frozenset({"completed", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class TurnBlock:
-    """One block: thinking, content, a tool's use or its result."""
+    """One block: thinking, content, the use of a tool or its result."""
 
     id: str
     sequence: int
@@ -27,7 +27,7 @@ class TurnBlock:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> TurnBlock:
-        """The block in an answer."""
+        """From a response."""
         return cls(wire["id"], wire["sequence"], wire["type"], wire["content"])
 
 
@@ -51,7 +51,7 @@ class Turn:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> Turn:
-        """The turn in an answer."""
+        """From a response."""
         return cls(
             id=wire["id"],
             status=wire["status"],
@@ -75,10 +75,10 @@ SESSION_INTERVAL_MS = 2_000
 class SessionPolling(ServerPolling):
     """Polls one turn in the running event loop, from `start` or `async with` until it is over or stopped.
 
-    `on_update` gets the turn with each change, the last one included; `on_complete` once, when it is
-    completed. `on_error` gets a `TurnFailed` when the turn has failed, and whatever went wrong when a look
-    did not succeed: after 2, 4, 8, 16 and 16 seconds it is tried again, and the sixth failure stops the
-    polling. A request that the server refuses stops it at once.
+    `on_update` receives the turn with each change, including the last one; `on_complete` once, when it is
+    completed. `on_error` receives `TurnFailed` when the turn has failed, and the error of each failed poll.
+    A failed poll is retried after 2, 4, 8, 16 and 16 seconds, and the sixth failure stops the polling. A
+    request that the server rejects stops it at once.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SessionPolling(ServerPolling):
 
     @turn_id.setter
     def turn_id(self, turn_id: str | None) -> None:
-        """Look at another turn. Nothing of the one before is delivered any more."""
+        """Poll another turn. Nothing more of the previous one is delivered."""
         if turn_id == self._turn_id:
             return
         self._leave()
@@ -119,7 +119,7 @@ class SessionPolling(ServerPolling):
         self._update_registration()
 
     async def wait(self) -> Turn:
-        """The turn, once it is completed. `TurnFailed` if it failed, or why nobody looks any more."""
+        """Wait until the turn is completed. Raises `TurnFailed`, or the error that stopped the polling."""
         await self._over.wait()
         if self.error is not None:
             raise self.error
@@ -137,7 +137,7 @@ class SessionPolling(ServerPolling):
             self._leave()
             self._over.set()
         if turn.status == "failed":
-            self.error = TurnFailed(turn.id, turn.error or "it did not say why")
+            self.error = TurnFailed(turn.id, turn.error or "no reason given")
         call_back(self._on_update, turn)
         if turn.status == "completed":
             call_back(self._on_complete, turn)

@@ -1,4 +1,4 @@
-"""Conversations, their turns, and the blocks of a turn (the routes' sessions), over any journal."""
+"""Projects, conversations (sessions on the wire), turns and their blocks, in any journal."""
 
 from longwatch.turns.conversations import Conversations
 from longwatch.turns.dialects import BlockContent, BlockKind, blocks_of

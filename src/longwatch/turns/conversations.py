@@ -1,8 +1,8 @@
-"""Turns over a journal: made, listed, fed, interrupted and ended, also when their executor has died.
+"""Creates, lists, feeds, interrupts and ends the turns of a journal, also when their executor has died.
 
-Every write is an event under an id that comes from what it says, so that doing it again changes nothing. A
-race between two writers is decided the same way on every journal: of several turns all but the last one end,
-and of several ends the first one counts (see `journal.claims`).
+The id of every event derives from its content, so that repeating a write changes nothing. A race between two
+writers has the same result in every journal: of several open turns all but the last end, and of several
+endings the first counts (see `journal.claims`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from longwatch.settings import Settings
 from longwatch.turns.ids import conversation_run, new_id, new_turn_id, validate_turn_id
 from longwatch.turns.line_reader import LineReader, LineResult
 from longwatch.turns.projects import Conversation, Projects
-from longwatch.turns.turn import TurnState, position_of, reported, wire_status_of
+from longwatch.turns.turn import TurnState, position_of, report_of_turn, wire_status_of
 from longwatch.turns.verdict import (
     TurnEvidence,
     correction_of,
@@ -44,7 +44,7 @@ MAX_NOTICED = 1_000
 
 
 class DeathGrace:
-    """Remembers when each death was noticed: the parent of the process may still report how it ended."""
+    """Delays the ending of a turn whose process has exited: its parent may still report the outcome."""
 
     def __init__(self, journal: Journal, clock: Clock, *, grace_seconds: float = GRACE_SECONDS) -> None:
         self._journal = journal
@@ -54,7 +54,7 @@ class DeathGrace:
         self._noticed: dict[str, float] = {}
 
     def is_over(self, state: TurnState) -> bool:
-        """Whether the process that owns this turn is gone, and its parent had time to report."""
+        """Whether the process that owns this turn has exited and the grace period is over."""
         if state.has_ended or state.process is None or state.process.presence() is not Presence.GONE:
             self._noticed.pop(state.turn_id, None)
             return False
@@ -64,9 +64,9 @@ class DeathGrace:
         return now - self._noticed.setdefault(state.turn_id, now) >= self._grace_seconds
 
     def find_ending(self, turn_id: str) -> Event | None:
-        """The terminal event of a turn whose processes are all gone, under the id of its one ending.
+        """The terminal event of a turn whose processes have all exited, under the id of its one ending.
 
-        None if it has ended, another process still works on it, or events of it wait in an outbox.
+        None if the turn has ended, another process still works on it, or its events wait in an outbox.
         """
         death = self._observer.death_of(turn_id, read_known(self._journal, turn_id))
         return None if death is None else ending_of_death(death)
@@ -75,12 +75,12 @@ class DeathGrace:
 NAME_CHARACTERS = 80  # of a prompt, in lists
 INTERRUPTED = "interrupted by the user"
 NUMBERED = "turn_numbered"
-EXPIRED_AFTER_MS = 60_000  # a turn that was added longer ago and has no events has expired
-MAX_ENDED_TURNS = 100_000  # ids of turns that are known to have ended
+EXPIRED_AFTER_MS = 60_000  # a turn without events that was added longer ago has expired
+MAX_ENDED_TURNS = 100_000  # ids of ended turns in memory
 
 
 class Conversations(Projects):
-    """All conversations of one journal. Threads may share it."""
+    """All conversations of one journal. Safe for several threads."""
 
     def __init__(
         self, journal: Journal, clock: Clock = SYSTEM_CLOCK, *, settings: Settings | None = None
@@ -99,10 +99,10 @@ class Conversations(Projects):
         *,
         on_cancelled: Callable[[str], None] | None = None,
     ) -> TurnState:
-        """Make a turn, pending, and cancel those before it that have not ended.
+        """Create a pending turn, and cancel the open turns before it.
 
-        Of turns that are made at the same time the last one goes on, and the others are cancelled as well.
-        `on_cancelled` receives the id of each turn that is cancelled.
+        Of turns that are created at the same time, the last one stays open and the others are cancelled.
+        `on_cancelled` receives the id of each cancelled turn.
         """
         turn_id = new_turn_id() if id is None else validate_turn_id(id)
         conversation = self._conversation(project_id, conversation_id, thorough=True)
@@ -112,9 +112,9 @@ class Conversations(Projects):
         if stored.creation is None or _belongs(stored, project_id, conversation_id):
             self._append(self._creation_events(conversation, stored, prompt, is_given=id is not None))
             stored = self._turn(turn_id, thorough=True)
-        if not _belongs(stored, project_id, conversation_id):  # by now, if two sessions create it at once
+        if not _belongs(stored, project_id, conversation_id):  # two sessions may create it at the same time
             raise AlreadyThere(
-                f"Turn {turn_id!r} belongs to another session. Leave its id out, or choose another."
+                f"Turn {turn_id!r} belongs to another session. Omit the id, or choose another one."
             )
         for cancelled in self._cancel_earlier(project_id, conversation_id):
             if on_cancelled is not None:
@@ -122,23 +122,23 @@ class Conversations(Projects):
         return self._turn(turn_id, thorough=True)
 
     def turns(self, project_id: str, conversation_id: str, *, thorough: bool = False) -> list[TurnState]:
-        """The turns of a conversation, the first one first. Those whose events are gone are left out.
+        """The turns of a conversation, the first one first, without those whose events have expired.
 
-        `thorough`: with everything that any writer has stored by now, whatever its clock says.
+        `thorough` includes everything that any writer has stored by now, whatever its clock.
         """
         conversation = self.conversation(project_id, conversation_id, thorough=thorough)
         states = [self._turn(added.turn_id, thorough=thorough) for added in conversation.turns]
         return [self._end_if_died(state) for state in states if _belongs(state, project_id, conversation_id)]
 
     def last_turn(self, conversation: Conversation) -> TurnState | None:
-        """How the newest turn of a conversation stands; None if it has none."""
+        """The newest turn of a conversation; None if it has none."""
         if not conversation.turns:
             return None
         state = self._turn(conversation.turns[-1].turn_id)
         return self._end_if_died(state) if state.creation is not None else None
 
     def turn(self, project_id: str, conversation_id: str, turn_id: str) -> TurnState:
-        """One turn with its blocks, or an error that says what of the three is not there."""
+        """One turn with its blocks, or an error that names the missing project, session or turn."""
         return self._end_if_died(self._require_turn(project_id, conversation_id, turn_id))
 
     def start(
@@ -151,10 +151,10 @@ class Conversations(Projects):
         process: Mapping[str, object] | None = None,
         claim: str | None = None,
     ) -> TurnState:
-        """Claim a turn for its one executor. `TurnTaken` if another has it, `TurnEnded` if it is over.
+        """Claim a turn for its one executor. `TurnTaken` if another has it, `TurnEnded` if it has ended.
 
-        Names do not tell executors apart, so every call is another executor. One that retries a call whose
-        answer was lost passes the same `claim` again, a text that is its own.
+        Executors may share a name, so every call counts as another executor. An executor that retries a lost
+        call passes the same unique `claim` again.
         """
         state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
         if state.has_ended:
@@ -162,8 +162,8 @@ class Conversations(Projects):
         ours = claim or new_id()
         fields = {"executor": executor, "process": process}
         given = {name: value for name, value in fields.items() if value is not None}
-        # All executors write this event under one id and at one time, where every journal notices a second.
-        # The id sorts after that of `turn_created`, which has the same time.
+        # All executors write this event with the same id and time, so that every journal detects a second
+        # one. The id sorts after that of `turn_created`, which has the same time.
         wanted = self._make.event(
             turn_id,
             f"{turn_id}-00-created-claimed",
@@ -184,7 +184,7 @@ class Conversations(Projects):
             fields = {**given, "attempt": attempt}
             self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, fields)])
             state = self._turn(turn_id, thorough=True)
-        if state.has_ended:  # between the first look and the claim
+        if state.has_ended:  # between the first read and the claim
             raise TurnEnded(turn_id, state.wire_status)
         return state
 
@@ -201,22 +201,24 @@ class Conversations(Projects):
     ) -> LineResult:
         """Add lines of an agent's JSON to a turn, in their order. The agent's report ends the turn.
 
-        With the number of the first line, lines that are there already are not stored again, and gaps in the
-        numbers are named. Without it only those that carry a `uuid` are recognised. `InvalidLine` and
-        `TurnEnded` are raised after everything before the line in question was stored; they say how much that
-        was. `keep_output` keeps a line that is not JSON as output, rather than to refuse it. `defer_end` is
-        for an executor, which calls `end` when it knows how the agent's process ended too.
+        With the number of the first line, stored lines are not stored again, and gaps in the numbers are
+        reported. Without it, only lines with a `uuid` are recognised. `InvalidLine` and `TurnEnded` are
+        raised after all previous lines were stored, and state how many those are. `keep_output` stores a line
+        that is not JSON as output instead of rejecting it. `defer_end` is for an executor, which calls `end`
+        when the agent's process has ended too.
         """
         state = self._require_turn(project_id, conversation_id, turn_id)
         now = self._clock.now_ms()
         reader = LineReader(state, self._make, now, keep_output=keep_output, defer_end=defer_end)
         batch = reader.batch(lines, first_line)
-        # The end goes last: where a batch is stored in part, what comes before the end can still be added.
+        # The ending is stored last: if a batch is stored in part, the lines before it can still be added.
         self._append(batch.events)
         status = state.wire_status if state.has_ended or not batch.events else wire_status_of(Status.RUNNING)
         if batch.report is not None and not defer_end:
             report = batch.report
-            state = self._conclude(state, lambda state: TurnEvidence(pick_worse(reported(state), report)))
+            state = self._conclude(
+                state, lambda state: TurnEvidence(pick_worse(report_of_turn(state), report))
+            )
             status = state.wire_status
         if isinstance(batch.problem, TurnEnded):
             raise TurnEnded(turn_id, status, batch.accepted, batch.blocks)
@@ -229,7 +231,7 @@ class Conversations(Projects):
     def interrupt(
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None
     ) -> TurnState:
-        """Cancel a turn. One that has ended stays as it is."""
+        """Cancel a turn. A turn that has ended stays unchanged."""
         state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
         return self._settle(state, self._cancelled_event(turn_id, reason or INTERRUPTED, by="user"))
 
@@ -241,15 +243,15 @@ class Conversations(Projects):
         type: str = "turn_completed",
         fields: Mapping[str, object] | None = None,
     ) -> TurnState:
-        """Say how a turn ended, or how its process did, which is judged beside the agent's own report.
+        """End a turn with the outcome of the turn or of its process, judged with the agent's report.
 
-        A turn that has ended stays as it is, and an outcome that differs is stored as a correction.
+        A turn that has ended stays unchanged; a different outcome is stored as a correction.
         """
         state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
-        return self._conclude(state, lambda state: evidence_of(type, fields or {}, reported(state)))
+        return self._conclude(state, lambda state: evidence_of(type, fields or {}, report_of_turn(state)))
 
     def report_death(self, project_id: str, conversation_id: str, turn_id: str, message: str) -> TurnState:
-        """End a turn whose executor died. One that has ended stays as it is."""
+        """End a turn whose executor died. A turn that has ended stays unchanged."""
         state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
         return self._settle(state, died_event(self._make, state, self._clock.now_ms(), message))
 
@@ -257,15 +259,15 @@ class Conversations(Projects):
         """A turn by its id alone, or `TurnNotFound`."""
         state = self._turn(turn_id)
         if state.creation is None:
-            raise TurnNotFound(f"There is no turn {turn_id!r} in {self._journal.url}. Check its id.")
+            raise TurnNotFound(f"No turn {turn_id!r} in {self._journal.url}. Check the id.")
         return state
 
     def _claim(self, conversation: Conversation, turn_id: str, *, is_given: bool) -> tuple[int, int]:
         """The number and the creation time of a turn, the same for every writer that creates it.
 
-        Writers claim a number under one id and at one time, where every journal notices a second claim. Of
-        two writers that create one turn, the second finds the claim of the first: among the stored ones, or
-        when it collides with it. `is_given`: the caller chose the id, so that another writer may have it too.
+        Writers claim a number with the same id and time, so that every journal detects a second claim. Of two
+        writers that create one turn, the second finds the claim of the first, either stored or by collision.
+        `is_given`: the caller chose the id, so another writer may use it too.
         """
         run_id, now = conversation_run(conversation.project_id, conversation.id), self._clock.now_ms()
         for claim in stored_events(self._journal, run_id) if is_given else ():
@@ -284,9 +286,9 @@ class Conversations(Projects):
     def _creation_events(
         self, conversation: Conversation, stored: TurnState, prompt: str | None, *, is_given: bool
     ) -> list[Event]:
-        """The events that create a turn, without those that are stored: a creation may be interrupted.
+        """The events that create a turn and are not stored yet: a creation may have been interrupted.
 
-        Every writer claims the end of the turn at the time of its creation, so all give it the same time.
+        Every writer claims the end of the turn at its creation time, so all give it the same time.
         """
         creation, added = stored.creation, conversation.turn(stored.turn_id)
         if creation is not None:
@@ -323,9 +325,9 @@ class Conversations(Projects):
         return self._make.event(turn_id, f"{turn_id}-00-created", "turn_created", at, fields, fixed=fixed)
 
     def _cancel_earlier(self, project_id: str, conversation_id: str) -> list[str]:
-        """Cancel every turn but the last one, unless it has ended; return those that were cancelled.
+        """Cancel every open turn but the last one; returns the ids of the cancelled turns.
 
-        Whoever adds a turn looks afterwards, so of two that add turns at once the later one sees both.
+        Every writer calls this after it adds a turn, so of two concurrent writers the later one sees both.
         """
         turns, cancelled = self._conversation(project_id, conversation_id, thorough=True).turns, list[str]()
         for turn in turns[:-1]:
@@ -348,7 +350,7 @@ class Conversations(Projects):
         return ending_event(self._make, turn_id, "turn_cancelled", self._clock.now_ms(), fields)
 
     def _conclude(self, state: TurnState, evidence: Callable[[TurnState], TurnEvidence]) -> TurnState:
-        """The turn with the ending that the evidence makes; if another came first, corrected by it."""
+        """End the turn by the evidence; if it has another ending already, add a correction."""
         at = self._clock.now_ms()
         state = self._settle(state, verdict_event(self._make, state.turn_id, at, evidence(state)))
         later = verdict_event(self._make, state.turn_id, at, evidence(state))
@@ -360,22 +362,22 @@ class Conversations(Projects):
         return self._turn(state.turn_id, thorough=True)
 
     def _settle(self, state: TurnState, terminal: Event) -> TurnState:
-        """The turn with its one ending: this one, unless another came first."""
+        """End the turn with this event, unless another ending was claimed first."""
         if state.has_ended:
             return state
         self._store_ending(terminal, state.created_at or 0)
         return self._turn(state.turn_id, thorough=True)
 
     def _store_ending(self, terminal: Event, created_at: int) -> None:
-        """Store this ending, or the one that was claimed before it."""
+        """Store this ending, or the one that was claimed first."""
         self._append([winning_ending(self._journal, terminal, created_at)])
 
     def _end_if_died(self, state: TurnState) -> TurnState:
-        """The turn, ended if the process that executes it is known to be gone without a word."""
+        """The turn, ended if its process has exited without reporting an outcome."""
         return self.end_died(state.turn_id) if self._death_grace.is_over(state) else state
 
     def end_died(self, turn_id: str) -> TurnState:
-        """The turn, ended if every process that worked on it is gone and none reported an outcome."""
+        """The turn, ended if all its processes have exited and none reported an outcome."""
         event, state = self._death_grace.find_ending(turn_id), self._turn(turn_id, thorough=True)
         return state if event is None or state.has_ended else self._settle(state, event)
 
@@ -386,8 +388,8 @@ class Conversations(Projects):
         if not _belongs(state, project_id, conversation_id):
             self.conversation(project_id, conversation_id)
             raise TurnNotFound(
-                f"There is no turn {turn_id!r} in session {conversation_id!r} of project {project_id!r}. "
-                "Create it, or check its id."
+                f"No turn {turn_id!r} in session {conversation_id!r} of project {project_id!r}. "
+                "Create it, or check the id."
             )
         return state
 
@@ -405,7 +407,7 @@ def _belongs(state: TurnState, project_id: str, conversation_id: str) -> bool:
 
 
 def _is_claim_of(claim: Event, turn_id: str, now_ms: int) -> bool:
-    """Whether this claim of a number is for the turn, and not for one of its id that has expired."""
+    """Whether this claim of a number belongs to the turn, and not to an expired turn of the same id."""
     number, turn = _claimed_number(claim), text_of(claim.payload, "turn_id")
     return turn == turn_id and now_ms - number[1] < EXPIRED_AFTER_MS
 
@@ -416,7 +418,7 @@ def _claimed_number(claim: Event) -> tuple[int, int]:
 
 
 def _first_line(prompt: str | None) -> str | None:
-    """The beginning of a prompt, for lists."""
+    """The first line of a prompt, truncated for lists."""
     lines = (prompt or "").strip().splitlines()
     if not lines:
         return None

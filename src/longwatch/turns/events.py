@@ -1,4 +1,4 @@
-"""Makes the events of conversations and turns: freed of secrets and cut to fit, as a recorder's are."""
+"""Makes the events of conversations and turns, redacted and truncated like those of a recorder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings, lifetime_seconds
 
-FIXED_BYTES = 500  # left for what is said beside the part that may be cut
+FIXED_BYTES = 500  # reserved for the fields that are never truncated
 
 
 class EventMaker:
-    """Makes events that a journal can hold."""
+    """Makes events that a journal can store."""
 
     def __init__(self, journal: Journal, settings: Settings | None = None) -> None:
         self._secrets = SecretNames(settings.redact_keys if settings is not None else ())
@@ -37,7 +37,7 @@ class EventMaker:
         parent_call_id: str | None = None,
         expires: bool = True,
     ) -> Event:
-        """An event. The `fixed` fields are small and longwatch's own: they are neither redacted nor cut."""
+        """Make an event. The small `fixed` fields of longwatch are neither redacted nor truncated."""
         captured, weight = capture_fields(fields, FULL, self._secrets, unredacted_fields(type))
         payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES, weight)
         if fixed:

@@ -1,7 +1,7 @@
-"""Runs a command as the executor of a turn: its lines become blocks, and its end is evidence of the turn's.
+"""Runs a command as the executor of a turn: its lines become blocks, its exit is evidence.
 
-The agent's report alone does not end the turn: its process may still crash. The executor waits a while for
-the process, then ends the turn with what it saw, and reports a process that is left over.
+The agent's report alone does not end the turn: its process may still crash. The executor waits for the
+process for a limited time, ends the turn with what it observed, and reports a leftover process.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from longwatch.turns.dialects import may_report, report_of
 from longwatch.turns.line_pump import RETRIES, LinePump, StoreUnsent
 from longwatch.turns.turn_sink import TurnName, TurnSink, TurnStatus
 
-MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a longer one than 128 KB
-LAST_LINES = 20  # of standard error that a failure keeps
+MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a variable of more than 128 KB
+LAST_LINES = 20  # of standard error that a failure stores
 LAST_LINE_CHARACTERS = 1_000
-MESSAGE_LINES = 5  # of those in the one message that clients show
+MESSAGE_LINES = 5  # of those in the error message
 TOKEN_VARIABLE = "LONGWATCH_TOKEN"
 HURRIED_SECONDS = 10.0
-EXIT_WAIT_SECONDS = 10.0  # for the exit of a process whose agent has reported
+EXIT_WAIT_SECONDS = 10.0  # for a process to exit after its agent has reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCommand:
-    """What to run."""
+    """The command of a turn."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
-    prompt: str | None = None  # given on standard input; None: the command has ours
+    prompt: str | None = None  # sent to standard input; None: the command inherits it
     grace_seconds: float = GRACE_SECONDS
-    shares_group: bool = False  # the command reads from our terminal
+    shares_group: bool = False  # the command reads from the terminal of longwatch
     exit_wait_seconds: float = EXIT_WAIT_SECONDS
-    kill_leftover: bool = False  # what still runs after the turn has ended
+    kill_leftover: bool = False  # processes that run after the turn has ended
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorResult:
-    """How it went."""
+    """How a turn and its command ended."""
 
     turn: TurnStatus
     description: str  # how the process ended
-    interrupted_by: int | None = None  # the signal that came for us
+    interrupted_by: int | None = None  # the signal that longwatch received
 
 
 class Executor:
@@ -90,14 +90,14 @@ class Executor:
         self._stop_policy = StopPolicy(command.grace_seconds, command.shares_group)
         self._runner = ChildRunner(self._stop_policy, warn=self._notify, clock=clock)
         self._is_ended_by_others = False
-        self._has_reported = False  # the agent, before anything stopped it
+        self._has_reported = False  # the agent has, before anything stopped it
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
 
     def run(self) -> ExecutorResult:
         """Run the command to its end.
 
-        Raises `TurnEnded` or `TurnTaken` before it is started if the turn is not ours to execute, and
-        `JournalUnavailable` after it has ended if what it said could not be stored.
+        Raises `TurnEnded` or `TurnTaken` before the command starts if the turn cannot be claimed, and
+        `JournalUnavailable` after it has ended if its lines could not be stored.
         """
         who = f"longwatch turn: {self._command.command[0]}"
         with self._runner.signals():
@@ -151,30 +151,30 @@ class Executor:
 
     @property
     def _retry_seconds(self) -> float:
-        """How long a desk that does not answer is waited for: less if somebody wanted us to stop."""
+        """How long to retry a sink that does not respond: less after a signal."""
         is_stopping = self._stop_policy.reason is not None and not self._is_ended_by_others
         return min(HURRIED_SECONDS, self._sink.retry_seconds) if is_stopping else self._sink.retry_seconds
 
     def _on_stdout(self, line: str, pump: LinePump) -> None:
         if not line.strip():
             return
-        pump.take(line)
+        pump.put(line)
         is_first = not self._has_reported and self._stop_policy.reason is None
         if is_first and may_report(line) and report_of(line) is not None:
             self._has_reported = True
             self._runner.release_after(self._command.exit_wait_seconds)
 
     def _report_leftover(self, child: Child) -> None:
-        """Name what still runs although the turn has ended, and kill it where that is wanted."""
+        """Report a process that is still running after the turn has ended, or kill it."""
         is_running = child.returncode is None
         if not is_running and not child.has_leftovers():
             return
-        what = f"process {child.pid}" if is_running else f"a process that {child.pid} started"
+        what = f"process {child.pid}" if is_running else f"a child process of {child.pid}"
         if self._command.kill_leftover:
             child.kill()
-            self._warn(f"{what} was still running after the end of the turn and was killed")
+            self._warn(f"killed {what}, which was still running after the end of the turn")
         else:
-            self._warn(f"{what} is still running after the end of the turn. --kill-leftover kills it")
+            self._warn(f"{what} is still running after the end of the turn. Use --kill-leftover to kill it.")
 
     def _stop(self) -> None:
         self._is_ended_by_others = True
@@ -184,17 +184,17 @@ class Executor:
         self._last_lines.append(line.shown.rpartition("\r")[2][-LAST_LINE_CHARACTERS:])
 
     def _interrupted_by(self, exit_: Exit | None) -> int | None:
-        """The signal that came for us. What a terminal sends reaches a command that shares it too."""
+        """The signal that stopped the turn. One from the terminal also reaches a command that shares it."""
         if self._is_ended_by_others:
             return None
         own = exit_.signal_number if exit_ is not None and self._command.shares_group else None
         return self._stop_policy.reason or (own if own in TERMINAL_SIGNALS else None)
 
     def _ending(self, child: Child, exit_: Exit | None, duration_ms: float) -> tuple[str, dict[str, object]]:
-        """What was seen of the process, as the end of the turn. The agent's report is judged beside it."""
+        """The type and fields of an ending from what was observed of the process."""
         interrupted_by = self._interrupted_by(exit_)
         if exit_ is None or (self._has_reported and interrupted_by is not None):
-            # The agent had reported, and its process did not end by itself.
+            # The agent has reported, and its process did not exit by itself.
             return "turn_completed", {"leftover_pid": child.pid, "execution_time_ms": duration_ms}
         _, payload = terminal_event(
             exit_,
@@ -214,7 +214,7 @@ class Executor:
         return "turn_failed", payload
 
     def _end_turn(self, type_: str, payload: Mapping[str, object]) -> TurnStatus:
-        """How the turn stands at the end; this one is written if it has none."""
+        """End the turn, with retries; returns its status. An earlier ending stays."""
         give_up_at, backoff = self._clock.monotonic() + self._retry_seconds, RETRIES
         while True:
             try:
@@ -227,7 +227,7 @@ class Executor:
 
 
 def succeeded(executed: ExecutorResult) -> bool:
-    """Whether the turn ended well."""
+    """Whether the turn succeeded."""
     return executed.turn.status is Status.SUCCEEDED
 
 
@@ -239,10 +239,10 @@ def turn_environment(
     journal_url: str | None,
     trace_id: str,
 ) -> dict[str, str]:
-    """Everything the command inherits, and which turn it executes.
+    """The inherited environment, with the turn that the command executes.
 
-    It does not get the turn as its LONGWATCH_RUN_ID: a program that records a run of its own would end the
-    turn with it. Nor does it get the token of a server, which it might print.
+    LONGWATCH_RUN_ID is not set to the turn: a program that records a run of its own would end the turn. The
+    token of a server is removed, because the command might print it.
     """
     environment = {
         **inherited,
@@ -257,13 +257,13 @@ def turn_environment(
         environment.pop(left_out, None)
     if prompt is not None and "\0" not in prompt and len(prompt.encode()) <= MAX_VARIABLE_BYTES:
         environment["LONGWATCH_PROMPT"] = prompt
-    environment.setdefault("PYTHONUNBUFFERED", "1")  # a pipe makes Python hold its output back by the block
+    environment.setdefault("PYTHONUNBUFFERED", "1")  # Python buffers output to a pipe by the block
     return environment
 
 
 def _as_file(prompt: str | None) -> IO[bytes]:
-    """The prompt as something to be read to its end, however long it is and whether it is read or not."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller's to close
+    """The prompt as a file, of any length, which the command may read or not."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write((prompt or "").encode(errors="surrogateescape"))
     file.seek(0)
     return file

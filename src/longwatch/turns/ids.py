@@ -1,4 +1,4 @@
-"""What projects, conversations and turns are called, and which run holds the events of each."""
+"""Ids of projects, conversations and turns, and the runs that hold their events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 from longwatch.errors import InvalidInput
 from longwatch.journal.claims import TURN_PREFIX
 
-PROJECTS_RUN = "projects"  # holds one event for each project: the list of them
+PROJECTS_RUN = "projects"  # lists the projects, with one event for each
 LONGEST_ID = 100  # characters
 
 _ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_ID - 1}}}")
@@ -21,18 +21,18 @@ def project_run(project_id: str) -> str:
 
 
 def conversation_run(project_id: str, conversation_id: str) -> str:
-    """The run of a conversation. Neither id can hold a colon."""
+    """The run of a conversation. Ids have no colon."""
     project = validate_id("project", project_id)
     return f"conversation:{project}:{validate_id('session', conversation_id)}"
 
 
 def new_id() -> str:
-    """An id for a project or a conversation."""
+    """A new id for a project or a conversation."""
     return secrets.token_hex(6)
 
 
 def new_turn_id() -> str:
-    """An id for a turn. It is the id of its run, so it is unlike those of other runs."""
+    """A new id for a turn. It is also the id of its run, so its prefix differs from other runs."""
     return f"{TURN_PREFIX}{secrets.token_hex(6)}"
 
 
@@ -40,8 +40,8 @@ def validate_id(what: str, text: str) -> str:
     """The id of a project or a session, or `InvalidInput`."""
     if not _ID.fullmatch(text):
         raise InvalidInput(
-            f"{text[:LONGEST_ID]!r} can not be the id of a {what}: use 1 to {LONGEST_ID} letters, digits, "
-            "'.', '_' and '-', and begin with a letter, a digit or '_'"
+            f"Invalid {what} id {text[:LONGEST_ID]!r}. Use 1 to {LONGEST_ID} letters, digits, '.', '_' and "
+            "'-', beginning with a letter, a digit or '_'."
         )
     return text
 
@@ -50,7 +50,7 @@ def validate_turn_id(text: str) -> str:
     """The id of a turn, or `InvalidInput`."""
     if not _TURN_ID.fullmatch(text):
         raise InvalidInput(
-            f"{text[:LONGEST_ID]!r} can not be the id of a turn: it begins with 'turn-' and goes on with "
-            "letters, digits, '.', '_' and '-'"
+            f"Invalid turn id {text[:LONGEST_ID]!r}. Use 'turn-' followed by letters, digits, '.', '_' "
+            "and '-'."
         )
     return text

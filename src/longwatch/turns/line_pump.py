@@ -1,8 +1,8 @@
-"""Carries the lines of a running command into its turn, and notices when the turn is ended elsewhere.
+"""Feeds the lines of a running command to its turn, and notices when another writer ends the turn.
 
-One thread takes whatever lines have gathered and feeds them, numbered, so that a feed whose answer was lost
-is simply made again. When there are none for a while it looks how the turn stands. What could not be stored
-in the end is handed to `keep`, so that nothing is lost.
+One thread takes the lines that have gathered and feeds them with numbers, so that a feed whose response was
+lost can be repeated. Without lines it polls the status of the turn. Lines that could not be stored go to
+`keep`, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from longwatch.turns.turn_sink import TurnSink
 
 WAITING_CHARACTERS = 32 * 1024 * 1024
 WAITING_LINES = 10_000
-LINE_COSTS = 100  # characters that each line is counted with, besides its own
+LINE_COSTS = 100  # characters added for each line
 
 
 class LineQueue:
-    """A queue between the thread that reads lines and the one that stores them."""
+    """A bounded queue between the thread that reads lines and the thread that stores them."""
 
     def __init__(self, most_characters: int = WAITING_CHARACTERS, most_lines: int = WAITING_LINES) -> None:
         self._most_characters = most_characters
@@ -35,9 +35,9 @@ class LineQueue:
         self._changed = threading.Condition()
 
     def put(self, line: str, seconds: float) -> bool:
-        """Add a line. False if there was no room within so many seconds; there always is for a first one.
+        """Add a line. False if there is no room within this time; an empty queue always has room.
 
-        A line that comes after `close` is dropped: its producer outlives the turn.
+        A line after `close` is dropped: its process outlives the turn.
         """
         size = len(line) + LINE_COSTS
         with self._changed:
@@ -51,13 +51,13 @@ class LineQueue:
             return True
 
     def close(self) -> None:
-        """There are no more lines."""
+        """Accept no more lines."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def take(self, seconds: float, *, most_lines: int, most_characters: int) -> tuple[list[str], bool]:
-        """The lines that are there, and whether they are the last of all. Waits so long for the first."""
+        """The queued lines, and whether they are the last. Waits up to this time for the first line."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._lines) or self._is_closed, seconds)
             taken: list[str] = []
@@ -78,17 +78,17 @@ class LineQueue:
         return len(self._lines) < self._most_lines and self._characters + size <= self._most_characters
 
 
-POLL_SECONDS = 0.5  # between looks at a turn whose command is silent
+POLL_SECONDS = 0.5  # between polls of a turn whose command prints nothing
 GATHERED_LINES = 500  # fed at once
 GATHERED_CHARACTERS = 4 * 1024 * 1024
 RETRIES = Backoff(0.1, 2.0, 5.0, jitter=0.25)
 
 StoreUnsent = Callable[[int, Sequence[str]], None]
-"""Puts away lines that were not stored, with the number of the first."""
+"""Stores lines that the sink did not accept, given the number of the first."""
 
 
 class LinePump:
-    """Feeds the lines of one turn. `take` may be called from one other thread."""
+    """Feeds the lines of one turn. One other thread may call `put`."""
 
     def __init__(
         self,
@@ -107,11 +107,11 @@ class LinePump:
         self._stop = stop
         self._show: Callable[[Sequence[Event]], None] | None = show
         self._warn = warn
-        self._notify = notify or warn  # what is not a loss, so that a quiet caller may leave it out
+        self._notify = notify or warn  # for messages that are not losses
         self._clock = clock
         self._store_unsent = keep
         self._lines = LineQueue()
-        self._is_over = False  # further lines have no place in the turn
+        self._is_over = False  # the turn accepts no further lines
         self._give_up_at: float | None = None
         self._thread = threading.Thread(target=self._work, name="longwatch-turn", daemon=True)
         self.error: LongwatchError | None = None  # why lines were not stored
@@ -119,20 +119,20 @@ class LinePump:
     def start(self) -> None:
         self._thread.start()
 
-    def take(self, line: str) -> None:
-        """One line of the command's output. Waits while too many are waiting."""
+    def put(self, line: str) -> None:
+        """Queue a line of the command's output. Blocks while the queue is full."""
         while self._thread.is_alive() and not self._lines.put(line, POLL_SECONDS):
             pass
 
     def finish(self, retry_seconds: float, is_hurried: Callable[[], bool] = lambda: False) -> None:
-        """There are no more lines. Return when all are stored, or cannot be, or somebody is in a hurry."""
+        """Return when all lines are stored, the retries are over or `is_hurried` ends them."""
         self._give_up_at = self._clock.monotonic() + retry_seconds
         self._lines.close()
         self._thread.join(POLL_SECONDS)
         if self._thread.is_alive():
             self._notify(
-                f"the last lines of the command wait up to {retry_seconds:g} s for the journal. "
-                "Ctrl-C gives up"
+                f"waiting up to {retry_seconds:g} s for the journal to store the command's last lines. "
+                "Press Ctrl-C to give up."
             )
         while self._thread.is_alive():
             self._thread.join(POLL_SECONDS)
@@ -154,7 +154,7 @@ class LinePump:
                     self._poll()
             except LongwatchError as error:
                 self.error, self._is_over = error, True
-                self._warn(f"what the command says is not stored any more: {error}")
+                self._warn(f"the command's output is no longer stored: {error}")
                 self._keep_unsent(lines)
 
     def _feed(self, lines: list[str]) -> None:
@@ -176,11 +176,11 @@ class LinePump:
                 if self._give_up_at is not None and self._clock.monotonic() >= self._give_up_at:
                     raise
                 if backoff.failures == 1:
-                    self._notify(f"the journal does not take the command's lines, which wait: {error}")
+                    self._notify(f"cannot store the command's lines now, retrying: {error}")
                 self._clock.sleep(backoff.delay or 0.0)
             else:
                 if backoff.failures:
-                    self._notify("the journal takes the command's lines again")
+                    self._notify("the command's lines are stored again")
                 return fed
 
     def _poll(self) -> None:
@@ -192,7 +192,7 @@ class LinePump:
             self._on_turn_ended()
 
     def _on_turn_ended(self) -> None:
-        """The turn was ended by another writer: an interrupt, or a newer turn."""
+        """Stop the command: another writer ended the turn, by an interrupt or a newer turn."""
         self._is_over = True
         self._stop()
 
@@ -203,7 +203,7 @@ class LinePump:
             self._store_unsent(self._next_line, lines)
         except OSError as error:
             self._store_unsent = None
-            self._warn(f"what was not stored cannot be kept here either: {error}")
+            self._warn(f"cannot write the unsent lines to a file: {error}")
         self._next_line += len(lines)
 
     def _show_events(self, events: Sequence[Event]) -> None:
@@ -211,5 +211,5 @@ class LinePump:
             return
         try:
             self._show(events)
-        except OSError:  # nobody reads it any more; the turn goes on
+        except OSError:  # the output is closed; the turn continues
             self._show = None

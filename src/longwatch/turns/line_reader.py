@@ -1,7 +1,7 @@
-"""Turns lines into the events of a turn, each once: what of them is new, and where the lines had to stop.
+"""Turns lines of a coding agent into the events of a turn, each line once.
 
-A line is named by its number and its text if its producer numbers its lines, else by its text if that holds
-an id of its own. The same line again is recognised by that name; a line that nothing names is always new.
+A line is identified by its number and text if its producer numbers its lines, otherwise by its text if that
+has a `uuid`. A repeated line is recognised by this identity; a line without one is always new.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that i
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """What became of lines that were fed to a turn."""
+    """The result of feeding lines to a turn."""
 
-    accepted: int  # lines, those that were there before included
-    blocks: int  # that are new
+    accepted: int  # lines, including those stored before
+    blocks: int  # new ones
     status: str  # of the turn: pending, running, completed or failed
-    events: tuple[Event, ...] = ()  # of these lines, that are new
-    missing: tuple[tuple[int, int], ...] = ()  # the first and the last number of every gap before the lines
-    position: str = ""  # a token: who has it can ask any server for what is stored by now
+    events: tuple[Event, ...] = ()  # new ones
+    missing: tuple[tuple[int, int], ...] = ()  # first and last number of every gap
+    position: str = ""  # a token that makes any server return what is stored by now
 
 
 @dataclass(slots=True)
 class LineBatch:
-    """What some lines add to a turn."""
+    """The events that a batch of lines adds to a turn."""
 
     events: list[Event] = field(default_factory=list)
     report: AgentReport | None = None  # of the agent, in one of these lines
     accepted: int = 0
-    problem: NotWorthAnotherTry | None = None  # why the lines from here on are not taken
+    problem: NotWorthAnotherTry | None = None  # why the remaining lines are not accepted
 
     @property
     def blocks(self) -> int:
@@ -51,7 +51,7 @@ class LineBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One event that a line becomes."""
+    """One event of a line."""
 
     type: str
     parse_object: Mapping[str, object]
@@ -61,7 +61,7 @@ class _Part:
 
 
 class LineReader:
-    """Reads lines for one turn as it stands. The agent's report ends the turn, unless its end is deferred."""
+    """Reads lines for one turn. The agent's report ends the turn, unless its end is deferred."""
 
     def __init__(
         self,
@@ -78,27 +78,27 @@ class LineReader:
         self._keep_output = keep_output
         self._defer_end = defer_end
         self._ended: str | None = state.wire_status if state.has_ended else None
-        self._denied = set(state.denied)  # tools, those of this batch included
+        self._denied = set(state.denied)  # tools, including those of this batch
         self._uses: set[str] = set()  # of tools, in this batch
         self._names: set[str] = set()  # in this batch
         self._blank = 0  # lines since the last one with an event
-        self.lines = state.lines  # that are fed, those of this batch included
+        self.lines = state.lines  # fed so far, including those of this batch
 
     def batch(self, lines: Iterable[str], first_line: int | None) -> LineBatch:
-        """What these lines add, up to the first that cannot be taken."""
+        """The events of these lines, up to the first that is not accepted."""
         if first_line is not None and not 0 <= first_line <= MOST_LINES:
-            raise InvalidInput(f"the number of the first line must be 0 to {MOST_LINES:,}, not {first_line}")
+            raise InvalidInput(f"Invalid number of the first line: {first_line}. Use 0 to {MOST_LINES:,}.")
         batch = LineBatch()
         number = self._fill(batch, lines, first_line)
         if self._blank and number is not None and self._ended is None:
-            # Blank lines at the end of the batch; without an event they would be missing.
+            # Blank lines at the end of the batch need an event, or they would be reported as missing.
             self._add_line(
                 batch, [(_Part("turn_line", {"line": ""}), None)], _key("", number, named=False), number
             )
         return batch
 
     def _fill(self, batch: LineBatch, lines: Iterable[str], first_line: int | None) -> int | None:
-        """Add lines to the batch; the number of the last blank line, if it is the last that was taken."""
+        """Add lines to the batch; returns the number of the last line if it is blank."""
         unnumbered = self._state.highest_line
         number: int | None = None
         for position, line in enumerate(lines):
@@ -145,7 +145,7 @@ class LineReader:
     def _add_line(
         self, batch: LineBatch, parts: list[tuple[_Part, str | None]], key: str, number: int
     ) -> bool:
-        """Add what is new of a line; False if the turn has ended before it."""
+        """Add the new events of a line; False if the turn ended before it."""
         named = [f"{key}-{item:03d}" for item in range(len(parts))]
         new = [
             (item, name)
@@ -169,7 +169,7 @@ class LineReader:
         return True
 
     def _has_use(self, call_id: str | None) -> bool:
-        """Whether the start of this call is stored; the latest blocks are the likeliest to hold it."""
+        """Whether the start of this call is stored. The latest blocks are searched first."""
         return call_id in self._uses or any(
             block.kind == BlockKind.TOOL_USE and block.content["tool_use_id"] == call_id
             for block in reversed(self._state.blocks)
@@ -202,7 +202,7 @@ def _key(text: str, number: int | None, *, named: bool) -> str:
 
 
 def _parts(parsed: ParsedLine) -> Iterator[tuple[_Part, str | None]]:
-    """The events of a line, each with the call in which it was said."""
+    """The events of a line, each with the call in which it was printed."""
     parent = parsed.parent_tool_use_id
     for block in parsed.blocks:
         yield _block_part(block), parent

@@ -1,7 +1,7 @@
-"""Projects and their conversations over a journal: made and listed.
+"""Creates and lists the projects of a journal and their conversations.
 
-What is made stands in two runs, its own and the one that lists it. Where only one of the two was written,
-making it again writes the other.
+A project or conversation has an event in its own run and one in the run that lists it. If only one of the two
+was written, creating it again writes the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Project:
 
     id: str
     name: str | None = None
-    order: Order | None = None  # of the event that created it; None: there is no such project
+    order: Order | None = None  # of the event that created it; None: it does not exist
     conversation_ids: tuple[str, ...] = ()
 
     @property
@@ -39,7 +39,7 @@ class Project:
         return self.order[0] if self.order is not None else 0
 
     def plus(self, events: Iterable[Event]) -> Project:
-        """This project and what the events add to it."""
+        """The project with these events applied."""
         project, added = self, list(self.conversation_ids)
         for event in sorted(events, key=lambda event: event.order):
             if event.type == "project_created" and (project.order is None or event.order < project.order):
@@ -54,7 +54,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class AddedTurn:
-    """A turn as its conversation knows it."""
+    """A turn in the list of its conversation."""
 
     turn_id: str
     number: int
@@ -62,7 +62,7 @@ class AddedTurn:
 
     @property
     def sort_key(self) -> tuple[int, Order]:
-        """Where it stands among the turns. Whoever saw another took a higher number, whatever the time."""
+        """By number: a writer that saw another turn took a higher number, whatever its clock."""
         return (self.number, self.order)
 
 
@@ -73,7 +73,7 @@ class Conversation:
     project_id: str
     id: str
     title: str | None = None
-    order: Order | None = None  # of the event that created it; None: there is no such conversation
+    order: Order | None = None  # of the event that created it; None: it does not exist
     turns: tuple[AddedTurn, ...] = ()
 
     @property
@@ -96,7 +96,7 @@ class Conversation:
         return next((turn for turn in self.turns if turn.turn_id == turn_id), None)
 
     def plus(self, events: Iterable[Event]) -> Conversation:
-        """This conversation and what the events add to it."""
+        """The conversation with these events applied."""
         conversation, added = self, {turn.turn_id: turn for turn in self.turns}
         for event in events:
             if event.type == "conversation_created":
@@ -119,7 +119,7 @@ class ProjectList:
     ids: tuple[str, ...] = ()
 
     def plus(self, events: Iterable[Event]) -> ProjectList:
-        """These projects and those that the events add."""
+        """The list with these events applied."""
         added = list(self.ids)
         for event in sorted(events, key=lambda event: event.order):
             project_id = text_of(event.payload, "project_id")
@@ -140,7 +140,7 @@ MAX_WRITTEN_RUNS = 10_000
 
 
 class Projects:
-    """All projects of one journal. Threads may share it."""
+    """All projects of one journal. Safe for several threads."""
 
     def __init__(self, journal: Journal, clock: Clock, *, settings: Settings | None = None) -> None:
         self._journal = journal
@@ -150,10 +150,10 @@ class Projects:
         self._lists = Folds[ProjectList](journal)
         self._projects = Folds[Project](journal)
         self._conversations = Folds[Conversation](journal)
-        self._written: set[str] = set()  # runs that were written here and not read since
+        self._written: set[str] = set()  # runs that this process wrote and has not read since
 
     def create_project(self, id: str | None = None, name: str | None = None) -> Project:
-        """Make a project. One that is there already under this id and name is simply returned."""
+        """Create a project, or return the existing one with this id and name."""
         project_id = new_id() if id is None else id
         run_id, at = project_run(project_id), self._clock.now_ms()
         fields, fixed = {"name": name}, {"project_id": project_id}
@@ -180,13 +180,13 @@ class Projects:
         """One project, or `ProjectNotFound`."""
         project = self._project(project_id)
         if not project.exists:
-            raise ProjectNotFound(f"There is no project {project_id!r}. Create it, or check its id.")
+            raise ProjectNotFound(f"No project {project_id!r}. Create it, or check the id.")
         return project
 
     def create_conversation(
         self, project_id: str, id: str | None = None, title: str | None = None
     ) -> Conversation:
-        """Make a conversation. One that is there already under this id and title is simply returned."""
+        """Create a conversation, or return the existing one with this id and title."""
         project = self.project(project_id)
         conversation_id = new_id() if id is None else id
         run_id, parent = conversation_run(project_id, conversation_id), project_run(project_id)
@@ -215,8 +215,7 @@ class Projects:
         if not conversation.exists:
             self.project(project_id)
             raise ConversationNotFound(
-                f"There is no session {conversation_id!r} in project {project_id!r}. "
-                "Create it, or check its id."
+                f"No session {conversation_id!r} in project {project_id!r}. Create it, or check the id."
             )
         return conversation
 
@@ -231,7 +230,7 @@ class Projects:
         )
 
     def _append(self, events: Sequence[Event]) -> None:
-        """Store events whose ids say what they are: of two under one id, the first counts."""
+        """Store events whose ids derive from their content: of two with one id, the first counts."""
         if events:
             with suppress(EventConflict):
                 self._journal.append(events)
@@ -240,10 +239,10 @@ class Projects:
             self._written.update(event.run_id for event in events)
 
     def _is_written(self, run_id: str) -> bool:
-        """Whether this process has written to a run since it read the run last.
+        """Whether this process has written to the run since it last read it.
 
-        Such a read has to be thorough: if the clock of another writer is ahead, events with the time of this
-        one lie before what was read already.
+        Such a read must be thorough: if the clock of another writer is ahead, events of this process sort
+        before events that were read already.
         """
         if run_id not in self._written:
             return False
@@ -252,6 +251,6 @@ class Projects:
 
 
 def _check_same(what: str, id: str, *, wanted: str | None, found: str | None) -> None:
-    """Nothing, if what is there is what was wanted; else `AlreadyThere`."""
+    """Raise `AlreadyThere` if the existing name differs from the requested one."""
     if wanted is not None and wanted != found:
-        raise AlreadyThere(f"There is a {what} {id!r} already, called {found!r}. Choose another id.")
+        raise AlreadyThere(f"A {what} {id!r} named {found!r} exists already. Choose another id.")

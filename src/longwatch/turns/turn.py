@@ -1,6 +1,6 @@
-"""A turn is the fold of its events: its blocks in their order, how it stands, and what changed last.
+"""Folds the events of a turn into its blocks in order, its status, and its last change.
 
-Any order of arrival gives the same turn, and an event that comes twice counts once.
+Any order of arrival gives the same turn, and a repeated event counts once.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from longwatch.model.run import ENDS, Ending, Status
 from longwatch.turns.dialects.messages import AgentReport, BlockKind, Reported, apply_denials
 
 LONGEST_POSITION_ID = 200  # characters of an event id in a position
-NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
-CLAIMS = frozenset({"turn_claimed", "turn_end_claimed"})  # they decide races, and change nothing themselves
-SIGNS_OF_WORK = frozenset({"turn_started", "block", "turn_line", "turn_result", "output"})
+NOT_NUMBERED = 2**63  # blocks without a line number come last
+CLAIMS = frozenset({"turn_claimed", "turn_end_claimed"})  # they decide races, and do not change the turn
+EXECUTION_TYPES = frozenset({"turn_started", "block", "turn_line", "turn_result", "output"})
 
-_WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four words only
+_WIRE_STATUSES: Mapping[Status, str] = {  # the wire has four statuses only
     Status.PENDING: "pending",
     Status.RUNNING: "running",
     Status.SUCCEEDED: "completed",
 }
 
 _REPORT_FIELDS = frozenset({"reported", "error_message", "line_number", "after_line", "item"})
-_FIELDS: Mapping[str, tuple[str, ...]] = {  # kind of block -> what it holds
+_FIELDS: Mapping[str, tuple[str, ...]] = {  # kind of block -> its fields
     BlockKind.THINKING: ("text",),
     BlockKind.CONTENT: ("text",),
     BlockKind.TOOL_USE: ("tool_use_id", "tool_name", "parameters"),
@@ -43,11 +43,11 @@ class Block:
     """One block of a turn."""
 
     id: str  # of its event
-    name: str  # what makes it the same block again, see `part_of`
+    name: str  # identifies a repeated block, see `part_of`
     kind: str
     content: Mapping[str, object]
     line_number: int
-    item: int  # its place in the line
+    item: int  # its index in the line
     order: Order
 
     @property
@@ -56,12 +56,12 @@ class Block:
 
     @property
     def sort_key(self) -> tuple[int, int, Order]:
-        """Where it stands: by line and place in the line, then as it happened."""
+        """By line, index in the line, and order of the event."""
         return (self.line_number, self.item, self.order)
 
     @classmethod
     def of(cls, event: Event, name: str) -> Block | None:
-        """The block that this event tells of, if it is of a kind that is known."""
+        """The block of an event; None if its kind is unknown."""
         payload = event.payload
         kind = text_of(payload, "kind") or ""
         names = _FIELDS.get(kind)
@@ -83,7 +83,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """Who executes the turn."""
+    """The executor of a turn."""
 
     order: Order
     executor: str | None = None
@@ -92,7 +92,7 @@ class TurnStart:
 
 @dataclass(frozen=True, slots=True)
 class TurnReport:
-    """The agent's report of its outcome, and the event that holds it."""
+    """The agent's report, and the order of its event."""
 
     order: Order
     report: AgentReport
@@ -106,7 +106,7 @@ class TurnReport:
         return cls(event.order, AgentReport(reported, text_of(event.payload, "error_message"), fields))
 
     def beats(self, other: TurnReport | None) -> bool:
-        """Whether this report counts rather than the other: the one more against success, then the first."""
+        """Whether this report counts rather than the other: the more severe one, then the first."""
         if other is None:
             return True
         mine, theirs = self.report.reported.severity, other.report.reported.severity
@@ -115,7 +115,7 @@ class TurnReport:
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What a turn was created with."""
+    """The creation of a turn."""
 
     order: Order
     project_id: str
@@ -126,19 +126,19 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """Everything that the events of a turn say together."""
+    """A turn, folded from its events."""
 
     turn_id: str
     creation: Creation | None = None
     start: TurnStart | None = None
-    began_at: int | None = None  # the first sign of work
+    began_at: int | None = None  # the first event of its execution
     blocks: tuple[Block, ...] = ()
     report: TurnReport | None = None
-    denied: frozenset[str] = frozenset()  # tools that the agent was refused, beside those that it reports
-    ending: Ending | None = None  # what its readers were told
-    correction: Ending | None = None  # what became known after the ending, and changes no answer
+    denied: frozenset[str] = frozenset()  # tools, in addition to those that the agent reports
+    ending: Ending | None = None  # as reported to readers
+    correction: Ending | None = None  # an outcome after the ending; it changes no response
     last: Order | None = None
-    lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed, blank ones included
+    lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed, including blank ones
     seen: frozenset[str] = frozenset()  # ids of events, and keys of the parts of lines
 
     @property
@@ -171,7 +171,7 @@ class TurnState:
 
     @property
     def error(self) -> str | None:
-        """Why it failed or was stopped."""
+        """Why the turn failed or was stopped."""
         if self.ending is None or self.ending.status is Status.SUCCEEDED:
             return None
         return self.ending.error or self.ending.status.value
@@ -194,7 +194,7 @@ class TurnState:
 
     @property
     def duration_ms(self) -> int | None:
-        """How long a turn took that has ended, from its creation."""
+        """From the creation to the ending; None while the turn is open."""
         created_at, completed_at = self.created_at, self.completed_at
         if created_at is None or completed_at is None:
             return None
@@ -213,7 +213,7 @@ class TurnState:
         return None if self.start is None else self.start.process
 
     def plus(self, events: Iterable[Event]) -> TurnState:
-        """This turn and what the events add to it."""
+        """The turn with these events applied."""
         fold = _Fold(self)
         for event in events:
             fold.add(event)
@@ -221,37 +221,37 @@ class TurnState:
 
 
 def wire_status_of(status: Status) -> str:
-    """pending, running, completed or failed: every ending but success has failed."""
-    return _WIRE_WORDS.get(status, "failed")
+    """pending, running, completed or failed: every ending but success counts as failed."""
+    return _WIRE_STATUSES.get(status, "failed")
 
 
-def reported(state: TurnState) -> AgentReport | None:
-    """What the agent of a turn has reported so far, beside the tools that it was refused."""
+def report_of_turn(state: TurnState) -> AgentReport | None:
+    """The agent's report so far, given the tools that it was denied."""
     return apply_denials(state.report.report, state.denied) if state.report is not None else None
 
 
 def turn_state(events: Iterable[Event]) -> TurnState:
-    """The turn that these events make. They are all of one run; without any there is no turn."""
+    """The turn of these events, which belong to one run."""
     given = list(events)
     return TurnState(given[0].run_id if given else "").plus(given)
 
 
 def position_of(state: TurnState, *more: str) -> str:
-    """A token of what is stored of a turn: the ids of its creation, start and ending, and further ones."""
+    """A token for what is stored of a turn: the ids of its creation, start and ending, and further ones."""
     found = (each.order[3] for each in (state.creation, state.start, state.ending) if each is not None)
-    # An id that another producer chose may hold anything, and the token goes into a header.
+    # An id from another producer may have any characters, and the token becomes a header.
     ids = (event_id for event_id in (*found, *more) if len(event_id) <= LONGEST_POSITION_ID)
     return ",".join(quote(event_id, safe="") for event_id in ids)
 
 
 def has_position(state: TurnState, position: str) -> bool:
-    """Whether this state of a turn has everything that the token names."""
+    """Whether this state includes every event of the token."""
     ids = (unquote(event_id) for event_id in position.split(",") if event_id)
     return all((part_of(state.turn_id, event_id) or event_id) in state.seen for event_id in ids)
 
 
 def tag_of(state: TurnState) -> str:
-    """A short text that differs whenever anything of the turn does, the same on every server."""
+    """A short text that changes with every change of the turn, equal on every server."""
     ending = state.ending.order if state.ending is not None else None
     last = f"{len(state.seen)}\0{state.last}\0{ending}"
     digest = hashlib.blake2b(last.encode(errors="replace"), digest_size=8).hexdigest()
@@ -259,24 +259,24 @@ def tag_of(state: TurnState) -> str:
 
 
 def part_of(turn_id: str, event_id: str) -> str | None:
-    """Names the part of a line that an event tells of; None if it was not fed as a line.
+    """Identifies the part of a line that an event came from; None if it was not fed as a line.
 
-    The ids of fed lines are `{turn}-{line number}-{item}-{key}`. A line that was not numbered by its producer
-    may be stored under two numbers by two feeders at once; its key shows that it is one.
+    The ids of fed lines are `{turn}-{line number}-{item}-{key}`. Two feeders may store a line without a
+    number under two numbers at the same time; its key shows that it is one line.
     """
     parts = event_id.removeprefix(f"{turn_id}-").split("-")
     return f"{parts[2]}-{parts[1]}" if len(parts) == 3 and parts[0].isdigit() else None
 
 
 class _Fold:
-    """A turn while events are added to it."""
+    """Adds events to a turn."""
 
     def __init__(self, state: TurnState) -> None:
         self._before = state
         self._creation = state.creation
         self._start = state.start
         self._began_at = state.began_at
-        self._blocks: list[Block] | None = None  # not copied before there is a new one
+        self._blocks: list[Block] | None = None  # copied when there is a new one
         self._report = state.report
         self._denied = state.denied
         self._ending = state.ending
@@ -287,14 +287,14 @@ class _Fold:
 
     def add(self, event: Event) -> None:
         if event.type in CLAIMS:
-            return  # the claimed event comes next
+            return  # the claimed event follows
         name = part_of(event.run_id, event.event_id) or event.event_id
         is_new = name not in self._before.seen and name not in self._names
         self._names.add(name)
         if self._last is None or event.order > self._last:
             self._last = event.order
         self._lines = with_line(self._lines, event.payload)
-        if event.type in SIGNS_OF_WORK and (self._began_at is None or event.occurred_at < self._began_at):
+        if event.type in EXECUTION_TYPES and (self._began_at is None or event.occurred_at < self._began_at):
             self._began_at = event.occurred_at
         if event.type == "block":
             self._add_block(event, name, is_new=is_new)
@@ -336,7 +336,7 @@ class _Fold:
         if block is None:
             return
         blocks = self._blocks if self._blocks is not None else list(self._before.blocks)
-        if not is_new:  # of two that tell of one, the earlier counts, whichever came first
+        if not is_new:  # of two copies of a block, the earlier one counts
             twin = next((each for each in blocks if each.name == name), None)
             if twin is None or twin.order <= block.order:
                 return

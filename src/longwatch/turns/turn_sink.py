@@ -1,4 +1,4 @@
-"""Where the executor of a turn brings what its command says: to a journal, or to a server elsewhere."""
+"""Where the executor of a turn sends the output of its command: to a journal, or to a server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from longwatch.turns.conversations import Conversations
 from longwatch.turns.line_reader import LineResult
 from longwatch.turns.turn import TurnState
 
-MAX_LINE_BYTES = 16 * 1024 * 1024  # agents print whole files, and images, on one line
+MAX_LINE_BYTES = 16 * 1024 * 1024  # agents print whole files and images on one line
 RETRY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class TurnName:
-    """Which turn it is."""
+    """Identifies a turn."""
 
     project_id: str
     conversation_id: str
@@ -25,13 +25,13 @@ class TurnName:
 
     @classmethod
     def of(cls, state: TurnState) -> TurnName:
-        """The name of a turn that was created."""
+        """The name of an existing turn."""
         assert state.creation is not None
         return cls(state.creation.project_id, state.creation.conversation_id, state.turn_id)
 
 
 class TurnStatus(Protocol):
-    """How a turn stands."""
+    """The status of a turn."""
 
     @property
     def turn_id(self) -> str: ...
@@ -43,38 +43,38 @@ class TurnStatus(Protocol):
     def has_ended(self) -> bool: ...
     @property
     def duration_ms(self) -> int | None:
-        """How long a turn took that has ended, from its creation; None where that is not known."""
+        """From the creation to the ending; None while the turn is open, or if unknown."""
 
 
 class TurnSink(Protocol):
-    """Takes what is said of one turn. Everything may be said again: what is known already changes nothing."""
+    """Receives the output of one turn. Every call may be repeated: what is stored already changes nothing."""
 
     @property
     def max_line_bytes(self) -> int:
-        """How long a line may be; the rest of a longer one is left out."""
+        """The maximum length of a line; longer ones are cut."""
 
     @property
     def retry_seconds(self) -> float:
-        """How long to try on when the command has ended and the desk does not answer."""
+        """How long to retry when the command has ended and the sink does not respond."""
 
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
-        """Take the turn, or `TurnTaken` or `TurnEnded`. Returns the number of the next line."""
+        """Claim the turn; returns the number of the next line. Raises `TurnTaken` or `TurnEnded`."""
 
     def feed(self, lines: Sequence[str], first_line: int) -> LineResult:
-        """Add lines, the first of which has this number. `TurnEnded` if the turn takes no more.
+        """Add lines, the first of which has this number. `TurnEnded` if the turn has ended.
 
-        The agent's report among them does not end the turn; `end` does, when its process is known too.
+        An agent's report among them does not end the turn; `end` does, when the process has ended too.
         """
 
     def read_status(self) -> TurnStatus:
-        """How the turn stands, as far as is known."""
+        """The status of the turn, as of the last poll."""
 
     def end(self, type: str, fields: Mapping[str, object]) -> TurnStatus:
-        """End the turn, judging what is said of the process beside the agent's report; how it stands then."""
+        """End the turn by the agent's report and these fields of its process; returns its status."""
 
 
 class JournalTurnSink:
-    """A desk before a journal that this process has open."""
+    """Writes to a journal that this process has open."""
 
     max_line_bytes = MAX_LINE_BYTES
     retry_seconds = RETRY_SECONDS

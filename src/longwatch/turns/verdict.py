@@ -28,19 +28,19 @@ TYPES: Mapping[Status, str] = {  # of terminal events; other statuses are turn_f
 
 
 class ProcessEnd(StrEnum):
-    """What was observed of the agent's process when the turn ended."""
+    """The state of the agent's process when the turn ended."""
 
     CLEAN = "exit code 0"
     ERROR = "another exit code"
     SIGNAL = "ended by a signal"
     RUNNING = "still running"
-    STOPPED = "stopped before a report"  # by a signal that came for the executor
+    STOPPED = "stopped before a report"  # by a signal to the executor
     UNOBSERVED = "not observed"
 
 
 _S, _P, _F, _C, _U = Status.SUCCEEDED, Status.PARTIAL, Status.FAILED, Status.CANCELLED, Status.UNKNOWN
 
-# Ends of a process that decide the verdict whatever was reported.
+# These decide the verdict whatever the agent reported.
 _DECIDING = frozenset({ProcessEnd.ERROR, ProcessEnd.SIGNAL, ProcessEnd.STOPPED})
 
 _COLUMNS = tuple(ProcessEnd)
@@ -61,7 +61,7 @@ VERDICTS: Mapping[tuple[Reported | None, ProcessEnd], Status] = {
 
 @dataclass(frozen=True, slots=True)
 class TurnEvidence:
-    """All that is known of the end of a turn."""
+    """The evidence for the verdict on a turn."""
 
     report: AgentReport | None = None  # of the agent
     process: ProcessEnd = ProcessEnd.UNOBSERVED
@@ -71,7 +71,7 @@ class TurnEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TurnVerdict:
-    """How a turn ended, and why that is not a plain success; None if it is one."""
+    """How a turn ended, and the reason unless it succeeded."""
 
     status: Status
     reason: str | None = None
@@ -101,10 +101,10 @@ def _reason(evidence: TurnEvidence) -> str:
 
 
 def evidence_of(type_: str, fields: Mapping[str, object], report: AgentReport | None) -> TurnEvidence:
-    """The evidence in an ending that an executor or a client states, beside the agent's report.
+    """The evidence in an ending that an executor or a client states, with the agent's report.
 
-    A stated failure and an error text always count against success. A stated success counts only if nothing
-    is said of the process: beside an exit code or a leftover process, the agent's report decides.
+    A stated failure and an error text always count against success. A stated success counts only without
+    information about the process: with an exit code or a leftover process, the agent's report decides.
     """
     process, description = _process_end(type_, fields)
     if process not in _DECIDING:
@@ -123,7 +123,7 @@ def _stated_outcome(
 
 
 def pick_worse(one: AgentReport | None, other: AgentReport | None) -> AgentReport | None:
-    """Of two reports the one that speaks more against success; the first of equals."""
+    """The more severe of two reports; of equals, the first."""
     if one is None or other is None:
         return one or other
     return other if other.reported.severity > one.reported.severity else one
@@ -150,7 +150,7 @@ def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, fields: M
 
 
 def verdict_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEvidence) -> Event:
-    """The terminal event that the evidence makes."""
+    """The terminal event that follows from the evidence."""
     verdict, report = judge(evidence), evidence.report
     fields = {**(report.fields if report is not None else {}), **evidence.details}
     fields.pop("error_message", None)
@@ -165,7 +165,7 @@ def verdict_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEviden
 
 
 def died_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Event:
-    """The terminal event of a turn whose executor died, as a process beside the executor reports it."""
+    """The terminal event of a turn whose executor died, as reported by its watchdog."""
     fields = {
         "status": Status.DIED.value,
         "written_for": True,
@@ -179,10 +179,10 @@ def died_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Ev
 
 
 def correction_of(first: Ending, later: Event) -> Event | None:
-    """The correction that a later terminal event makes of the first ending; None if it adds nothing.
+    """The correction of the first ending by a later terminal event; None if it adds nothing.
 
-    An agent that was cancelled fails because of that, so only its success is news. A later "cancelled" or
-    "unknown" says nothing of the work.
+    A cancelled agent fails because it was cancelled, so only its success is new. A later "cancelled" or
+    "unknown" states nothing about the work.
     """
     stated = Ending.of(later)
     if stated is None or stated.status in (first.status, Status.CANCELLED, Status.UNKNOWN):

@@ -74,7 +74,7 @@ async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long
 
     assert (fed.accepted, fed.blocks) == (4, 3)
     assert [block["content"]["text"][0] for block in turn["blocks"]] == ["a", "b", "c"]
-    assert warnings == ["line 4 is too long for the server and was cut"]
+    assert warnings == ["line 4 was cut because it is too long for the server"]
 
 
 async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path) -> None:

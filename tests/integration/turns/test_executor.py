@@ -95,7 +95,7 @@ def test_lines_wait_for_a_journal_that_does_not_answer_and_are_stored_once(
 
     assert executed.turn.status is Status.SUCCEEDED
     assert blocks(turns, turn) == ["first", *(f"{number}" for number in range(50))]
-    assert "does not take the command's lines" in warnings[0]
+    assert "cannot store the command's lines" in warnings[0]
 
 
 def test_an_answer_that_is_lost_stores_nothing_twice(
@@ -118,7 +118,7 @@ def test_a_journal_that_stays_away_is_given_up_and_that_is_said(
     with pytest.raises(JournalUnavailable):
         attended.run()
 
-    assert "is not stored any more" in warnings[-1]
+    assert "is no longer stored" in warnings[-1]
     assert turns.turn("p", "s", turn.turn_id).block_count == 1
 
 

@@ -71,9 +71,9 @@ def test_no_proxy_is_asked_for_this_machine(url: str, name: str, monkeypatch: py
     ("path", "status", "code", "message"),
     [
         ("/refused", 409, "turn_ended", "It has ended."),
-        ("/bare", 401, "http_error", "the answer was 401 Unauthorized"),
-        ("/cut-off-refusal", 403, "http_error", "the answer was 403 Forbidden"),
-        ("/moved", 307, "http_error", "the answer was 307 Temporary Redirect"),
+        ("/bare", 401, "http_error", "the response was 401 Unauthorized"),
+        ("/cut-off-refusal", 403, "http_error", "the response was 403 Forbidden"),
+        ("/moved", 307, "http_error", "the response was 307 Temporary Redirect"),
     ],
 )
 def test_a_refusal_counts_by_its_status_even_without_a_body(
@@ -89,10 +89,10 @@ def test_a_refusal_counts_by_its_status_even_without_a_body(
     ("path", "error", "message"),
     [
         ("/throttled", Throttled, "Later"),
-        ("/gateway", Unreachable, "the answer was 502 Bad Gateway"),
-        ("/early", Unreachable, "the answer was 425"),
-        ("/page", Unreachable, "gave no answer"),
-        ("/cut-off", Unreachable, "gave no answer"),
+        ("/gateway", Unreachable, "the response was 502 Bad Gateway"),
+        ("/early", Unreachable, "the response was 425"),
+        ("/page", Unreachable, "No response from"),
+        ("/cut-off", Unreachable, "No response from"),
     ],
 )
 def test_what_waiting_may_cure_is_worth_another_try(
@@ -103,5 +103,5 @@ def test_what_waiting_may_cure_is_worth_another_try(
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
-    with pytest.raises(Unreachable, match=r"gave no answer: .*Connection refused"):
+    with pytest.raises(Unreachable, match=r"No response from .*Connection refused"):
         BlockingClient("http://127.0.0.1:9").get("/json")

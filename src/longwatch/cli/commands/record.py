@@ -56,12 +56,14 @@ def command(
     settings = invocation.settings()
     if not settings.enabled:
         origin = settings.origins["recording.enabled"]
-        raise InvalidInput(f"Recording is switched off by {origin}; set recording.enabled to true.")
+        raise InvalidInput(f"Recording is disabled by {origin}. Set recording.enabled to true.")
     attempt = attempt_from_environment(run_id)
     if attempt is not None and type in FACT_TYPES:
         payload.setdefault("attempt", attempt)
-    Event(run_id=run_id, event_id="-", type=type, occurred_at=0)  # refuses what no journal may hold
-    if not invocation.debug:  # what the recorder logs is told below, in one line
+    Event(
+        run_id=run_id, event_id="-", type=type, occurred_at=0
+    )  # raises InvalidEvent for what no journal accepts
+    if not invocation.debug:  # one line below reports what the recorder logs
         logging.getLogger("longwatch").addHandler(logging.NullHandler())
     recorder = configure(settings=settings)
     try:
@@ -77,7 +79,7 @@ def command(
 
 
 def payload_from(data: str | None) -> dict[str, object]:
-    """The payload that `--data` means."""
+    """The payload in `--data`."""
     if data is None:
         return {}
     try:
@@ -86,39 +88,41 @@ def payload_from(data: str | None) -> dict[str, object]:
         else:
             text = Path(data[1:]).read_text(encoding="utf-8") if data.startswith("@") else data
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"--data {data} cannot be read: {error}") from error
+        raise InvalidInput(f"Cannot read --data {data}: {error}") from error
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f'--data is not JSON: {error}. Write --data \'{{"key": "value"}}\'') from error
+        raise InvalidInput(f'Invalid JSON in --data: {error}. Use --data \'{{"key": "value"}}\'.') from error
     if not isinstance(value, dict):
-        raise InvalidInput(f"--data must be a JSON object, not {text.strip()[:40]!r}")
+        raise InvalidInput(f"--data must be a JSON object, not {text.strip()[:40]!r}.")
     return value
 
 
 def field_from(text: str) -> tuple[str, object]:
-    """`key=text` or `key:=JSON`."""
+    """The name and value in `key=text` or `key:=JSON`."""
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
-        raise InvalidInput(f"{text!r} is no field; write KEY=VALUE, or KEY:=JSON for what is not text")
+        raise InvalidInput(
+            f"Invalid field {text!r}. Use KEY=VALUE, or KEY:=JSON for values that are not text."
+        )
     if not key.endswith(":"):
         return key, value
     try:
         return key[:-1], json.loads(value)
     except ValueError as error:
-        raise InvalidInput(f"{text!r}: what follows := is not JSON. Write KEY=VALUE for text") from error
+        raise InvalidInput(f"Invalid JSON after := in {text!r}. Use KEY=VALUE for text.") from error
 
 
 def _storage_of(stats: RecorderStats, *, flushed: bool) -> str:
     if stats.refused:
-        raise InvalidInput(f"The journal refused the event: {stats.last_error}")
+        raise InvalidInput(f"The journal rejected the event: {stats.last_error}")
     if stats.dropped or not flushed:
-        reason = stats.last_error or f"no answer within {FLUSH_SECONDS:.0f} s"
+        reason = stats.last_error or f"no response within {FLUSH_SECONDS:.0f} s"
         raise JournalUnavailable(f"The event was not recorded: {reason}")
     if stats.in_outbox:
         remark(
-            f"longwatch: the journal did not take it ({stats.last_error or 'no answer'}); "
-            "the event waits in the outbox. `longwatch ship` delivers it."
+            f"longwatch: the journal is unavailable ({stats.last_error or 'no response'}). The event "
+            "waits in the outbox. Deliver it with `longwatch ship`."
         )
         return "outbox"
     return "journal"

@@ -16,6 +16,7 @@ from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import duration_text
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
+from longwatch.recording.process.child import is_terminal
 from longwatch.recording.process.child_runner import GRACE_SECONDS
 from longwatch.recording.process.command import absolute_journal_url, child_environment, command_name
 from longwatch.recording.process.exit_status import describe_start_failure
@@ -65,15 +66,15 @@ def command(
 ) -> int:
     """Run a command and record what it does.
 
-    Lines of JSON that the command prints are recorded as events, all other output as it is. The command
-    finds the run in LONGWATCH_RUN_ID, and recorders in it join the run. Exits with the command's own code.
+    JSON lines that the command prints are recorded as events, all other output as text. The command finds
+    the run in LONGWATCH_RUN_ID, and its recorders join the run. Exits with the exit code of the command.
 
     \b
     longwatch run -- python flow.py
     longwatch run --name nightly --grace 30 -- ./import.sh --all
     """
     if not words:
-        raise click.UsageError("There is no command to run. Write it last: longwatch run -- python flow.py")
+        raise click.UsageError("No command to run. Put it last: longwatch run -- python flow.py")
     settings = invocation.settings()
     if not settings.enabled:
         return _exec_command(words)
@@ -96,7 +97,7 @@ def command(
         recorder=recorder,
         open_journal=lambda: open_journal(settings=settings, clock=invocation.clock),
         warn=lambda text: remark(f"longwatch: {text}"),
-        sinks=(None, None) if quiet else _sinks(),
+        sinks=(None, None) if quiet else _output_sinks(),
     )
     result = supervisor.run()
     _print_outcome(result, spec, show, waiting=recorder.stats().in_outbox, quiet=quiet)
@@ -104,9 +105,9 @@ def command(
 
 
 def _with_absolute_journal(settings: Settings, invocation: Invocation) -> Settings:
-    """The settings with an address of the journal that the command can use too, whatever its directory.
+    """The settings with a journal URL that the command can use too, whatever its directory.
 
-    A wrong address or a missing extra is told before anything runs; an outage is not our business yet.
+    Opening the journal reports an invalid URL or a missing extra before anything runs; it detects no outage.
     """
     with open_journal(settings=settings, clock=invocation.clock):
         return replace(settings, journal=absolute_journal_url(settings))
@@ -123,7 +124,9 @@ def _command_spec(
     grace_seconds: float,
 ) -> CommandSpec:
     chosen = run_id or new_run_id()
-    Event(run_id=chosen, event_id="-", type="workflow_start", occurred_at=0)  # refuses an id nobody may use
+    Event(
+        run_id=chosen, event_id="-", type="workflow_start", occurred_at=0
+    )  # raises InvalidEvent for an invalid id
     parent = os.environ.get(RUN_ID_VARIABLE)
     attempt = attempt_from_environment(chosen) or new_attempt()
     trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
@@ -141,12 +144,12 @@ def _command_spec(
         run_is_new=run_id is None,
         record_output=record_output,
         grace_seconds=grace_seconds,
-        shares_group=_is_terminal(STDIN),
+        shares_group=is_terminal(STDIN),
     )
 
 
 def _exec_command(words: Sequence[str]) -> int:
-    """Recording is switched off: become the command."""
+    """Replace this process by the command, because recording is disabled."""
     try:
         os.execvp(words[0], list(words))
     except OSError as error:
@@ -155,15 +158,8 @@ def _exec_command(words: Sequence[str]) -> int:
         return code
 
 
-def _is_terminal(descriptor: int) -> bool:
-    try:
-        return os.isatty(descriptor)
-    except OSError:
-        return False
-
-
-def _sinks() -> tuple[int | None, int | None]:
-    """Where the output goes on to. A descriptor that was closed at our start may be something else by now."""
+def _output_sinks() -> tuple[int | None, int | None]:
+    """Where the output is copied to. A descriptor that was closed at the start may be reused by now."""
     return (STDOUT if sys.stdout is not None else None, STDERR if sys.stderr is not None else None)
 
 
@@ -180,4 +176,5 @@ def _print_outcome(result: CommandResult, spec: CommandSpec, show: str, *, waiti
         code = "" if result.exit_code == 0 else f", {result.description}"
         remark(f"longwatch: {clean(spec.name)} {result.status} after {length}{code}. See it: {show}")
     if waiting:
-        remark(f"longwatch: {waiting:,} events wait in the outbox. `longwatch ship` delivers them.")
+        events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
+        remark(f"longwatch: {events} in the outbox. Deliver with `longwatch ship`.")

@@ -21,6 +21,7 @@ from longwatch.cli.render.times import duration_text
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
+from longwatch.recording.process.child import is_terminal
 from longwatch.recording.process.child_runner import GRACE_SECONDS
 from longwatch.recording.process.command import absolute_journal_url
 from longwatch.recording.scope import new_trace_id, trace_id_of
@@ -44,7 +45,7 @@ DEFAULT_PROJECT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """Which turn is to be executed."""
+    """The turn that the options name."""
 
     project: str | None
     session: str | None
@@ -54,14 +55,14 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTarget:
-    """A turn, and where what its command says goes."""
+    """A turn, and where the output of its command goes."""
 
     name: TurnName
     number: int
     prompt: str | None
     sink: TurnSink
-    journal_url: str | None  # for what the command itself records
-    show_hint: str  # how to see the turn
+    journal_url: str | None  # for events that the command records
+    show_hint: str  # the command or URL that shows the turn
     keep: StoreUnsent | None = None
 
 
@@ -118,37 +119,37 @@ def command(
 ) -> int:
     """Run a coding agent as a turn of a session.
 
-    The command prints lines of JSON, as Claude Code and Codex do; they become blocks of the turn. It finds
-    the prompt on its standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or
-    cancelled by a newer one. Project and session are created if they are missing.
+    The command prints JSON lines, as Claude Code and Codex do; they become blocks of the turn. It gets the
+    prompt on standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or cancelled
+    by a newer turn. Project and session are created if they do not exist.
 
     The turn succeeds if the agent reports success and its exit does not contradict that.
 
-    With --server the turn is on another machine. While that server is away the lines wait.
+    With --server the turn is on a server. While the server is unreachable, lines are queued.
 
     \b
     longwatch turn --prompt "Fix the tests" -- claude -p --output-format stream-json --verbose
     longwatch turn --prompt "Fix the tests" -- codex exec --json -
     longwatch turn --turn turn-3f2a9c0d1e4b -- ./agent.sh
-    longwatch turn --server http://board:8321 --session roof --prompt "Mend it" -- ./agent.sh
+    longwatch turn --server http://board:8321 --session roof --prompt "Fix it" -- ./agent.sh
     """
     if not words:
-        raise click.UsageError("There is no command to run. Write it last: longwatch turn -- ./agent.sh")
+        raise click.UsageError("No command to run. Put it last: longwatch turn -- ./agent.sh")
     if turn_id is not None and prompt is not None:
-        raise click.UsageError("--turn has its own prompt; leave out --prompt.")
+        raise click.UsageError("--turn has its own prompt. Remove --prompt.")
     settings = invocation.settings()
     if not settings.enabled:
         origin = settings.origins["recording.enabled"]
-        raise InvalidInput(f"Recording is switched off by {origin}; set recording.enabled to true.")
+        raise InvalidInput(f"Recording is disabled by {origin}. Set recording.enabled to true.")
     if server is not None and invocation.journal is not None:
-        raise click.UsageError("The turn is either in a --journal or on a --server.")
+        raise click.UsageError("Use either --journal or --server, not both.")
     if prompt == "-":
         prompt = sys.stdin.read()
     request = TurnRequest(project=project, session=session, prompt=prompt, turn_id=turn_id)
     if server is None:
         opened = _open_in_journal(request, settings, invocation)
     else:
-        opened = _open_on_server(request, server, token, settings, invocation, warn=_warn)
+        opened = _open_on_server(request, server, token, settings, invocation)
     with opened as target:
         if not quiet:
             where = f"session {target.name.conversation_id} of project {target.name.project_id}"
@@ -185,7 +186,7 @@ def _turn_command(
         grace_seconds=grace,
         exit_wait_seconds=exit_wait,
         kill_leftover=kill_leftover,
-        shares_group=target.prompt is None and _is_terminal(STDIN),
+        shares_group=target.prompt is None and is_terminal(STDIN),
     )
 
 
@@ -193,7 +194,7 @@ def _turn_command(
 def _open_in_journal(
     request: TurnRequest, settings: Settings, invocation: Invocation
 ) -> Iterator[TurnTarget]:
-    """A turn in the journal that the settings name."""
+    """Create or find the turn in the journal of the settings."""
     settings = replace(settings, journal=absolute_journal_url(settings))
     with open_journal(settings=settings, clock=invocation.clock) as journal:
         conversations = Conversations(journal, invocation.clock, settings=settings)
@@ -207,7 +208,7 @@ def _open_in_journal(
         yield TurnTarget(
             name=TurnName.of(turn),
             number=turn.creation.number,
-            # The prompt as it was given: what is stored of it may be cut, and is freed of secrets.
+            # The prompt as given: the stored one may be truncated, and is redacted.
             prompt=turn.creation.prompt if request.prompt is None else request.prompt,
             sink=JournalTurnSink(conversations, TurnName.of(turn)),
             journal_url=settings.journal,
@@ -218,7 +219,7 @@ def _open_in_journal(
 def _create_turn(
     conversations: Conversations, project: str, session: str | None, prompt: str | None
 ) -> TurnState:
-    """A new turn, in a project and a session that are made if need be."""
+    """Create a turn, with its project and session if they do not exist."""
     conversations.create_project(project)
     conversation = conversations.create_conversation(project, session)
     return conversations.create_turn(project, conversation.id, prompt)
@@ -227,15 +228,15 @@ def _create_turn(
 def _find_turn(
     conversations: Conversations, turn_id: str, project: str | None, session: str | None
 ) -> TurnState:
-    """A turn that somebody else created."""
+    """Find an existing turn, and check it against --project and --session."""
     turn = conversations.find_turn(turn_id)
     assert turn.creation is not None
-    for option, request, found in (
+    for option, given, found in (
         ("--project", project, turn.creation.project_id),
         ("--session", session, turn.creation.conversation_id),
     ):
-        if request is not None and request != found:
-            raise InvalidInput(f"Turn {turn_id} belongs to {found!r}; leave out {option} {request}.")
+        if given is not None and given != found:
+            raise InvalidInput(f"Turn {turn_id} belongs to {found!r}. Remove {option} {given}.")
     return turn
 
 
@@ -249,19 +250,12 @@ def _printer(output: str, *, quiet: bool, invocation: Invocation) -> Callable[[S
     return lambda events: show([(event, False) for event in events])
 
 
-def _is_terminal(descriptor: int) -> bool:
-    try:
-        return os.isatty(descriptor)
-    except OSError:
-        return False
-
-
 def _warn(text: str) -> None:
     remark(f"longwatch: {clean(text)}")
 
 
 def _ignore(text: str) -> None:
-    """With --quiet: waiting is not a result. Losses are reported all the same."""
+    """With --quiet, messages that are not losses are not printed."""
 
 
 def _print_result(result: ExecutorResult, target: TurnTarget) -> None:
@@ -284,10 +278,8 @@ def _open_on_server(
     token: str | None,
     settings: Settings,
     invocation: Invocation,
-    *,
-    warn: Callable[[str], None],
 ) -> Iterator[TurnTarget]:
-    """A turn on a server."""
+    """Create or find the turn on a server."""
     from longwatch.journal.memory import MemoryJournal
     from longwatch.remote.blocking_client import BlockingClient
     from longwatch.remote.turn_sink import RemoteTurns, RemoteTurnSink
@@ -300,7 +292,7 @@ def _open_on_server(
     else:
         turn = turns.create(request.project or DEFAULT_PROJECT, request.session, request.prompt)
     maker = EventMaker(MemoryJournal(), settings)
-    sink = RemoteTurnSink(calls, turn.name, maker=maker, warn=warn, clock=invocation.clock)
+    sink = RemoteTurnSink(calls, turn.name, maker=maker, warn=_warn, clock=invocation.clock)
     unsent = UnsentLines(
         data_directory() / "turns" / f"{turn.name.turn_id}.lines", f"{calls.base_url}{sink.path}"
     )
@@ -317,24 +309,24 @@ def _open_on_server(
         )
         is_over = True
     except LongwatchError:
-        is_over = True  # the server is away for good, or refuses: it is of no use to tell it more
+        is_over = True  # unreachable for too long, or rejected: the watchdog could not report either
         raise
     finally:
         sink.close(is_over=is_over)
         if unsent.first is not None:
-            warn(unsent.describe())
+            _warn(unsent.describe())
 
 
 class UnsentLines:
-    """A file with the lines that the server did not take."""
+    """A file with the lines that could not be sent to the server."""
 
     def __init__(self, path: Path, url: str) -> None:
-        self.first: int | None = None  # the number of the first line in it
+        self.first: int | None = None  # the number of its first line
         self._path = path
         self._url = url
 
     def keep(self, first_line: int, lines: Sequence[str]) -> None:
-        """Add lines, which follow those that are there."""
+        """Append lines to the file."""
         if self.first is None:
             make_private_directory(self._path.parent)
             self._path.unlink(missing_ok=True)
@@ -344,11 +336,11 @@ class UnsentLines:
             file.writelines(f"{line}\n" for line in lines)
 
     def describe(self) -> str:
-        """Where they are, and how they are sent when the server answers again."""
+        """Where the lines are, and how to send them when the server is reachable again."""
         where = shlex.quote(str(self._path))
         url = f"{self._url}/lines?first={self.first}&keep_output=true"
         return (
-            f"the lines from {self.first} on are kept in {self._path}. Send them later: curl --data-binary "
+            f"the lines from {self.first} on are stored in {self._path}. Send them later: curl --data-binary "
             f"@{where} -H 'Content-Type: application/x-ndjson' {shlex.quote(url)} (with -H 'Authorization: "
-            "Bearer …' if the server wants a token). A turn that has ended by then takes no more"
+            "Bearer …' if the server needs a token), unless the turn has ended by then."
         )

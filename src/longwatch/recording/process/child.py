@@ -161,6 +161,14 @@ class PipeDrain:
         return self._began + DRAIN_SECONDS - self._clock.monotonic()
 
 
+def is_terminal(descriptor: int) -> bool:
+    """Whether the descriptor is open and a terminal."""
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
 def write_all(descriptor: int, data: bytes) -> None:
     """Write everything, also to a descriptor in non-blocking mode."""
     rest = memoryview(data)

@@ -31,7 +31,7 @@ from longwatch.recording.sessions.recorder import (
     open_session_journal,
     task_status,
 )
-from longwatch.recording.sessions.termination import running_sessions, chain_sigterm
+from longwatch.recording.sessions.termination import chain_sigterm, running_sessions
 
 log = logging.getLogger("longwatch")
 

@@ -1,7 +1,7 @@
-"""Lines of JSON, as coding agents print them, read as the blocks of a turn and the agent's report.
+"""Parses the JSON lines of coding agents into blocks of a turn and the agent's report.
 
-Which agent printed a line is told by the line's `type`; no two dialects share one. Whatever else a line says
-is kept beside the blocks, so nothing is lost.
+The `type` of a line identifies the dialect; no two dialects share one. The rest of a line is stored next to
+its blocks, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from longwatch.turns.dialects.messages import (
     AgentReport,
     BlockContent,
     BlockKind,
-    LineReading,
+    LineParser,
     ParsedLine,
     Reported,
 )
@@ -34,7 +34,7 @@ __all__ = [
     "said",
 ]
 
-READINGS: Mapping[str, LineReading] = {**CLAUDE_CODE, **CODEX}
+PARSERS: Mapping[str, LineParser] = {**CLAUDE_CODE, **CODEX}
 
 
 def blocks_of(line: str | Mapping[str, object]) -> tuple[BlockContent, ...]:
@@ -43,7 +43,7 @@ def blocks_of(line: str | Mapping[str, object]) -> tuple[BlockContent, ...]:
 
 
 def report_of(text: str) -> AgentReport | None:
-    """The agent's report on a line of its output, if the line is one."""
+    """The agent's report in a line of its output, if the line has one."""
     try:
         return parse_object(read_line(text)).report
     except ValueError:
@@ -51,12 +51,12 @@ def report_of(text: str) -> AgentReport | None:
 
 
 def may_report(text: str) -> bool:
-    """Whether a line may hold the agent's report, without reading it: most lines do not."""
+    """Whether a line may have the agent's report, without parsing it: most lines do not."""
     return '"result"' in text or '"turn.' in text
 
 
 def read_line(text: str) -> Mapping[str, object]:
-    """The object on a line. ValueError says what is wrong with it, to go on from "Line 3 "."""
+    """The JSON object in a line. The text of the ValueError continues "Line 3 "."""
     try:
         value = _decoder.decode(text.strip())
     except (ValueError, RecursionError) as error:
@@ -67,17 +67,17 @@ def read_line(text: str) -> Mapping[str, object]:
 
 
 def parse_object(line: Mapping[str, object]) -> ParsedLine:
-    """What the object on a line says."""
-    reading = READINGS.get(text_of(line, "type") or "")
-    found = reading(line) if reading is not None else ParsedLine(rest=line)
+    """Parse the JSON object of a line."""
+    parser = PARSERS.get(text_of(line, "type") or "")
+    found = parser(line) if parser is not None else ParsedLine(rest=line)
     parent = text_of(line, "parent_tool_use_id")
     if parent is not None and found.report is not None:
-        found = ParsedLine(rest=line)  # the report of a second agent, inside a call of the first
+        found = ParsedLine(rest=line)  # the report of a subagent, inside a call of the main agent
     return replace(found, uuid=text_of(line, "uuid"), parent_tool_use_id=parent)
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,7 +1,7 @@
-"""The lines of Claude Code (`--output-format stream-json`), as a table from `type` to its reading.
+"""The dialect of Claude Code (`--output-format stream-json`), as a table from `type` to its parser.
 
-A message of the assistant holds text, thoughts and tool calls, a message of the user holds the tools'
-results, and a `result` reports the outcome of the turn.
+An assistant message has text, thoughts and tool calls, a user message has the results of tools, and a
+`result` reports the outcome of the turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from longwatch.turns.dialects.messages import (
     AgentReport,
     BlockContent,
     BlockKind,
-    LineReading,
+    LineParser,
     ParsedLine,
     Reported,
     as_text,
@@ -48,8 +48,8 @@ TERMINAL_REASONS: Mapping[str, Reported] = {  # why the loop of the agent ended,
     "model_error": Reported.FAILURE,
     "image_error": Reported.FAILURE,
 }
-FAILURE_FIELDS = ("errors", "error", "api_error_status")  # a failure if one of them holds anything
-KEPT_FIELDS = ("usage", "num_turns", "total_cost_usd", "session_id", "stop_reason", "permission_denials")
+FAILURE_FIELDS = ("errors", "error", "api_error_status")  # a failure if one of them has a value
+STORED_FIELDS = ("usage", "num_turns", "total_cost_usd", "session_id", "stop_reason", "permission_denials")
 
 
 def _assistant(line: Mapping[str, object]) -> ParsedLine:
@@ -125,7 +125,7 @@ def _user_block(item: Mapping[str, object]) -> BlockContent | None:
 
 
 def _plain_result(content: object) -> object:
-    """Text if the content is nothing but text, else as it is: an image keeps its form."""
+    """Text if the content consists of text only, otherwise unchanged: an image keeps its form."""
     if not isinstance(content, list):
         return content
     texts = [item.get("text") for item in content if isinstance(item, Mapping) and item.get("type") == "text"]
@@ -142,14 +142,14 @@ def _result(line: Mapping[str, object]) -> ParsedLine:
     duration = number_of(line, "duration_ms")
     if duration is not None:
         fields["duration_ms"] = duration
-    for name in KEPT_FIELDS:
+    for name in STORED_FIELDS:
         if line.get(name):
             fields[name] = line[name]
     return ParsedLine(report=AgentReport(reported, reason, fields))
 
 
 def _outcome(line: Mapping[str, object]) -> tuple[Reported, str | None]:
-    """What a result reports. Any part that speaks against success counts, whatever the other parts say."""
+    """The outcome that a result reports. Any part that contradicts success counts."""
     subtype = as_text(line.get("subtype"))
     failures = [as_text(line[name]) for name in FAILURE_FIELDS if line.get(name)]
     if line.get("is_error") not in (None, False) or subtype.startswith("error") or failures:
@@ -180,4 +180,4 @@ def _tools(denials: object) -> list[str]:
     ]
 
 
-CLAUDE_CODE: Mapping[str, LineReading] = {"assistant": _assistant, "user": _user, "result": _result}
+CLAUDE_CODE: Mapping[str, LineParser] = {"assistant": _assistant, "user": _user, "result": _result}

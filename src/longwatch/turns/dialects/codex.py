@@ -1,9 +1,8 @@
-"""The lines of Codex (`codex exec --json`), as a table from `type` to its reading.
+"""The dialect of Codex (`codex exec --json`), as a table from `type` to its parser.
 
-An item is a message, a thought or the use of a tool; a line of `turn.completed`, `turn.failed` or
-`turn.aborted` reports the outcome. A line of type `error` reports nothing: Codex prints it for a lost
-connection too, and then retries. A tool that was declined counts against the report: `turn.completed` does
-not mention it.
+An item is a message, a thought or the use of a tool; `turn.completed`, `turn.failed` and `turn.aborted`
+report the outcome. A line of type `error` is not a report: Codex also prints it for a lost connection, and
+then retries. A declined tool counts against the report, because `turn.completed` does not mention it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from longwatch.turns.dialects.messages import (
     AgentReport,
     BlockContent,
     BlockKind,
-    LineReading,
+    LineParser,
     ParsedLine,
     Reported,
     as_text,
@@ -25,7 +24,7 @@ from longwatch.turns.dialects.messages import (
 
 DECLINED = "declined"
 FAILED_STATUSES = frozenset({"failed", DECLINED})
-STOPS: Mapping[str, Mapping[str, Reported]] = {  # fields of `turn.completed` that can speak against it
+STOPS: Mapping[str, Mapping[str, Reported]] = {  # fields of `turn.completed` that can contradict success
     "status": STATUSES,
     "stop_reason": {"": Reported.SUCCESS, "stop": Reported.SUCCESS, "max_output_tokens": Reported.LIMITED},
 }
@@ -51,7 +50,7 @@ def _web_search(item: _Item) -> tuple[str, object, object]:
 
 
 TOOLS: Mapping[str, Callable[[_Item], tuple[str, object, object]]] = {
-    # type of item -> the tool's name, its parameters and its result
+    # type of item -> name, parameters and result of the tool
     "command_execution": _command,
     "file_change": _file_change,
     "mcp_tool_call": _mcp_call,
@@ -71,7 +70,7 @@ def _item_completed(line: Mapping[str, object]) -> ParsedLine:
     item = line.get("item")
     kind = text_of(item, "type") if isinstance(item, Mapping) else None
     if isinstance(item, Mapping) and kind in TOOLS:
-        # Some tools have no line for their start, so the end repeats it.
+        # Some tools have no start line, so the end line repeats the start.
         return ParsedLine((_use(item, repeats_start=True), _result(item)))
     if isinstance(item, Mapping) and kind in TEXTS and isinstance(text := item.get("text"), str):
         return ParsedLine((BlockContent(TEXTS[kind or ""], {"text": text}),))
@@ -95,7 +94,7 @@ def _result(item: _Item) -> BlockContent:
 
 
 def _error(item: _Item) -> str | None:
-    """Why the tool failed, if it did."""
+    """Why the tool failed; None if it did not."""
     error, code, status = item.get("error"), item.get("exit_code"), item.get("status")
     if error:
         return _message(error)
@@ -106,12 +105,12 @@ def _error(item: _Item) -> str | None:
 
 def _turn_completed(line: Mapping[str, object]) -> ParsedLine:
     fields = {"usage": line["usage"]} if line.get("usage") else {}
-    turn = line.get("turn")  # which newer versions put the status and the error in
-    places = [line, turn] if isinstance(turn, Mapping) else [line]
-    error = next((each["error"] for each in places if each.get("error")), None)
+    turn = line.get("turn")  # newer versions put the status and the error here
+    sources = [line, turn] if isinstance(turn, Mapping) else [line]
+    error = next((each["error"] for each in sources if each.get("error")), None)
     if error is not None:
         return ParsedLine(report=AgentReport(Reported.FAILURE, _message(error), fields))
-    found = [classify_stop(each, name, table) for each in places for name, table in STOPS.items()]
+    found = [classify_stop(each, name, table) for each in sources for name, table in STOPS.items()]
     reported, reason = max(found, key=lambda each: each[0].severity)
     return ParsedLine(report=AgentReport(reported, reason, fields))
 
@@ -132,7 +131,7 @@ def _message(error: object) -> str:
     return (text_of(error, "message") if isinstance(error, Mapping) else None) or as_text(error)
 
 
-CODEX: Mapping[str, LineReading] = {
+CODEX: Mapping[str, LineParser] = {
     "item.started": _item_started,
     "item.completed": _item_completed,
     "turn.completed": _turn_completed,

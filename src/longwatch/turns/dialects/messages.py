@@ -1,4 +1,4 @@
-"""What one line of an agent's output holds, whichever agent printed it: blocks, and the agent's report."""
+"""The content of a line of any coding agent: blocks, and the agent's report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class BlockKind(StrEnum):
-    """What a block is; the words of the wire."""
+    """The kinds of blocks, as on the wire."""
 
     THINKING = "thinking"
     CONTENT = "content"
@@ -19,32 +19,32 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockContent:
-    """One block as a line tells it."""
+    """One block in a line."""
 
     kind: BlockKind
     fields: Mapping[str, object]
-    tool_use_id: str | None = None  # of a call: shared by its use and its result
-    repeats_start: bool = False  # the use of a tool, repeated by the line that ends it
+    tool_use_id: str | None = None  # shared by the use of a tool and its result
+    repeats_start: bool = False  # the line that ends the use of a tool repeats it
 
 
 class Reported(StrEnum):
-    """What an agent says of the outcome of its turn, from the best to the worst."""
+    """The outcomes that an agent reports, from the best to the worst."""
 
     SUCCESS = "success"
     LIMITED = "limited"  # success, but a limit cut the work short
-    DENIED = "denied"  # success, but the agent was refused tools that it asked for
-    UNCLEAR = "unclear"  # a result in words that no table knows
+    DENIED = "denied"  # success, but the agent was denied tools that it requested
+    UNCLEAR = "unclear"  # a status that no table has
     FAILURE = "failure"
 
     @property
     def severity(self) -> int:
-        """Of several reports in one turn, the one with the highest severity counts."""
+        """Of several reports in a turn, the one with the highest severity counts."""
         return list(Reported).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """The agent's report of how its turn went."""
+    """The agent's report of its turn."""
 
     reported: Reported
     reason: str | None = None  # None only for success
@@ -66,7 +66,7 @@ STATUSES: Mapping[str, Reported] = {  # the `status` of a result that is a succe
 def classify_stop(
     line: Mapping[str, object], field: str, table: Mapping[str, Reported]
 ) -> tuple[Reported, str | None]:
-    """What a field of a result means by this table, and why that is not a success."""
+    """The outcome of a result's field by this table, and the reason unless it is a success."""
     word = as_text(line.get(field))
     found = table.get(word, Reported.UNCLEAR)
     if found is Reported.SUCCESS:
@@ -76,16 +76,16 @@ def classify_stop(
     return found, f"the agent stopped with {field} {word!r}"
 
 
-MOST_NAMED = 5  # tools in one message
+MAX_TOOLS_NAMED = 5  # tools in one message
 
 
 def denial_reason(tools: Iterable[str]) -> str:
-    """Why a success with denied tools is none; each tool is named once."""
-    return f"the agent was denied permission: {', '.join(list(dict.fromkeys(tools))[:MOST_NAMED])}"
+    """The reason why a success with denied tools is not a plain success. Each tool is named once."""
+    return f"the agent was denied permission: {', '.join(list(dict.fromkeys(tools))[:MAX_TOOLS_NAMED])}"
 
 
 def apply_denials(report: AgentReport | None, denied: Iterable[str]) -> AgentReport | None:
-    """The report beside the tools that were denied during the turn: a success with denials is `DENIED`."""
+    """The report, given the tools that were denied during the turn: a success with denials is `DENIED`."""
     names = sorted(denied)
     if report is None or not names or report.reported.severity >= Reported.DENIED.severity:
         return report
@@ -94,21 +94,21 @@ def apply_denials(report: AgentReport | None, denied: Iterable[str]) -> AgentRep
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """Everything one line says."""
+    """The content of one line."""
 
     blocks: tuple[BlockContent, ...] = ()
     report: AgentReport | None = None
     rest: Mapping[str, object] | None = None  # the line, without what became blocks
-    uuid: str | None = None  # the line's own name for itself
-    parent_tool_use_id: str | None = None  # the call in which a second agent says it
+    uuid: str | None = None  # of the line itself
+    parent_tool_use_id: str | None = None  # the call in which a subagent printed it
 
 
-LineReading = Callable[[Mapping[str, object]], ParsedLine]
-"""Reads the object on a line of one type."""
+LineParser = Callable[[Mapping[str, object]], ParsedLine]
+"""Parses the JSON object of a line of one type."""
 
 
 def as_text(value: object) -> str:
-    """The value as it is shown in a message."""
+    """The value as text for a message."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -11,7 +11,7 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.recording import lifecycle
 from longwatch.recording.sessions import SessionRecorder
 from longwatch.recording.sessions.agent import AgentSession
-from longwatch.recording.sessions.termination import TERMINATED, running_sessions, chain_sigterm
+from longwatch.recording.sessions.termination import TERMINATED, chain_sigterm, running_sessions
 
 FAILED = "AGENT_BACKGROUND_TASK_FAILED"
 
