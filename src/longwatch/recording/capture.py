@@ -66,7 +66,7 @@ class CaptureLimits:
         self.items = items  # of one list, map or set
         self.depth = depth
         self.total = total  # bytes of the whole copy in memory, roughly
-        self.is_summary = is_summary  # the user asked for a summary
+        self.is_summary = is_summary  # the policy is `summary`
 
 
 SUMMARY = CaptureLimits(characters=1_000, items=20, depth=4, total=20_000, is_summary=True)
@@ -77,22 +77,22 @@ CAPTURES: Mapping[str, CaptureLimits | None] = {"off": None, "summary": SUMMARY,
 
 
 def capture_fields(
-    named: Mapping[str, object], limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()
+    fields: Mapping[str, object], limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()
 ) -> tuple[dict[str, object], int]:
     """Copy named values with secrets blanked by name; returns the copy and its approximate bytes.
 
     `redact_keys` does not apply to the `unredacted` fields.
     """
-    kept: dict[str, object] = {}
-    for name, value in named.items():  # the usual case: only short texts and small numbers
+    copied: dict[str, object] = {}
+    for name, value in fields.items():  # the usual case: only short texts and small numbers
         if name in secrets and secrets.hides(name, value) and name not in unredacted:
-            kept[name] = REDACTED
+            copied[name] = REDACTED
         elif (type(value) is str and len(value) <= PLAIN_CHARACTERS) or is_plain(value):
-            kept[name] = value
+            copied[name] = value
         else:
             capture = Capture(limits, secrets, unredacted)
-            return capture.fields(named), capture.total_weight()
-    return kept, 0
+            return capture.fields(fields), capture.total_weight()
+    return copied, 0
 
 
 def capture_value(value: object, limits: CaptureLimits, secrets: SecretNames) -> tuple[object, int]:
@@ -157,11 +157,12 @@ class Capture:
         weight.is_exact, weight.is_summary = self._omitted.is_exact, self._limits.is_summary
         return weight
 
-    def fields(self, named: Mapping[str, object]) -> dict[str, object]:
+    def fields(self, fields: Mapping[str, object]) -> dict[str, object]:
         """Copy a map of named values with secrets blanked by name."""
-        kept = {name: self._field(name, named[name]) for name in DECIDING_FIELDS if name in named}
+        copied = {name: self._field(name, fields[name]) for name in DECIDING_FIELDS if name in fields}
         return {
-            name: kept[name] if name in kept else self._field(name, value) for name, value in named.items()
+            name: copied[name] if name in copied else self._field(name, value)
+            for name, value in fields.items()
         }
 
     def _field(self, name: str, value: object) -> object:
@@ -195,24 +196,24 @@ class Capture:
             return f"<{_kind(value)} that cannot be shown: {_kind(error)}>"
 
     def _text(self, text: str) -> str:
-        kept = min(self._limits.characters, max(0, self._limits.total - self.weight))
-        if len(text) <= kept:
+        room = min(self._limits.characters, max(0, self._limits.total - self.weight))
+        if len(text) <= room:
             self.weight += len(text)
             return text if text.isascii() else encodable(text)
-        self.weight += kept
+        self.weight += room
         shortened_before = SHORTENED.search(text, len(text) - LONGEST_MARKER)
-        if shortened_before and shortened_before.start() <= kept:
+        if shortened_before and shortened_before.start() <= room:
             return encodable(text)  # it was captured before
         # Half a token is still a secret, and no pattern recognises it: redact before the cut. A secret that
         # the cut would split ends at the next space; one with spaces is blanked up to the end.
-        space = _SPACE.search(text, kept, kept + LONGEST_TOKEN)
-        end = space.start() if space else kept + LONGEST_TOKEN
+        space = _SPACE.search(text, room, room + LONGEST_TOKEN)
+        end = space.start() if space else room + LONGEST_TOKEN
         beginning = redact_text(encodable(text[:end]))
         marker = truncation_marker(len(text))
         omitted = self._omissions()
-        omitted.text(beginning[kept:] + text[end:])
+        omitted.text(beginning[room:] + text[end:])
         omitted.marker(marker, json=-2, item=0)
-        return f"{beginning[:kept]}{marker}"
+        return f"{beginning[:room]}{marker}"
 
     def _other(self, value: object) -> object:
         match value:
@@ -252,8 +253,8 @@ class Capture:
         if hasattr(value, "__dataclass_fields__"):
             from dataclasses import fields  # loaded on demand
 
-            named = {each.name: getattr(value, each.name, None) for each in fields(cast(Any, value))}
-            return self._inside(value, lambda _: self._map(named))
+            attributes = {each.name: getattr(value, each.name, None) for each in fields(cast(Any, value))}
+            return self._inside(value, lambda _: self._map(attributes))
         dump = getattr(type(value), "model_dump", None)  # pydantic models
         if callable(dump):
             return self._inside(value, lambda it: self._map(dump(it)))
@@ -275,28 +276,28 @@ class Capture:
             self._path.pop()
 
     def _map(self, value: Mapping[Any, object]) -> dict[str, object]:
-        kept: dict[str, object] = {}
+        copied: dict[str, object] = {}
         for key, item in self._some(value.items()):
             is_secret = key in self._secrets and self._secrets.hides(key, item)
             name = self._name(key)
-            if name in kept:  # 1 and "1" are two keys in Python
-                name = f"{name}′{len(kept)}"
-            kept[name] = REDACTED if is_secret else self.value(item)
-        if len(value) > len(kept):
-            marker = f"[{len(value) - len(kept)} more]"
+            if name in copied:  # 1 and "1" are two keys in Python
+                name = f"{name}′{len(copied)}"
+            copied[name] = REDACTED if is_secret else self.value(item)
+        if len(value) > len(copied):
+            marker = f"[{len(value) - len(copied)} more]"
             omitted = self._omissions()
-            omitted.entries(islice(value.items(), len(kept), None), len(value) - len(kept))
+            omitted.entries(islice(value.items(), len(copied), None), len(value) - len(copied))
             omitted.marker(marker, json=7, item=4)  # `,"…":` is seven bytes
-            kept["…"] = marker
-        elif len(kept) <= NAMED_VALUE_FIELDS:
-            self._hide_named_value(kept)
-        return kept
+            copied["…"] = marker
+        elif len(copied) <= NAMED_VALUE_FIELDS:
+            self._hide_named_value(copied)
+        return copied
 
-    def _hide_named_value(self, kept: dict[str, object]) -> None:
+    def _hide_named_value(self, copied: dict[str, object]) -> None:
         """Blank the secret in `{"name": "DB_PASSWORD", "value": …}`, the form of container environments."""
         for name_field, value_field in NAMED_VALUES:
-            if value_field in kept and self._secrets.hides(kept.get(name_field), kept[value_field]):
-                kept[value_field] = REDACTED
+            if value_field in copied and self._secrets.hides(copied.get(name_field), copied[value_field]):
+                copied[value_field] = REDACTED
 
     def _name(self, key: object) -> str:
         try:
@@ -310,10 +311,10 @@ class Capture:
         )
 
     def _list(self, value: Sequence[object]) -> list[object]:
-        kept = [self.value(item) for item in self._some(value)]
-        if len(kept) == 2 and self._is_header(kept[0]):
-            kept[1] = REDACTED
-        return kept if len(kept) == len(value) else self._with_rest(kept, value)
+        copied = [self.value(item) for item in self._some(value)]
+        if len(copied) == 2 and self._is_header(copied[0]):
+            copied[1] = REDACTED
+        return copied if len(copied) == len(value) else self._with_rest(copied, value)
 
     def _is_header(self, name: object) -> bool:
         """Whether `["X-Api-Key", …]` is a secret header. `["password", "email"]` is a list of names."""
@@ -321,25 +322,25 @@ class Capture:
             "-" in str(name) or str(name).lower() in ("authorization", "cookie")
         )
 
-    def _with_rest(self, kept: list[object], whole: Collection[object]) -> list[object]:
-        marker = f"[{len(whole) - len(kept)} more]"
+    def _with_rest(self, copied: list[object], whole: Collection[object]) -> list[object]:
+        marker = f"[{len(whole) - len(copied)} more]"
         omitted = self._omissions()
-        omitted.items(islice(whole, len(kept), None), len(whole) - len(kept))
+        omitted.items(islice(whole, len(copied), None), len(whole) - len(copied))
         omitted.marker(marker, json=1, item=1)
-        return [*kept, marker]
+        return [*copied, marker]
 
     def _set(self, value: frozenset[object] | set[object]) -> object:
         if not value:
             return "set()"
-        kept = [self.value(item) for item in self._some(value)]
-        kinds = {float if type(item) in (int, Decimal) else type(item) for item in kept}
-        if len(kept) == len(value) and kinds in ({str}, {float}, {bytes}):
-            return set(kept)
-        kept.sort(key=repr)
-        if len(kept) == len(value):
-            return kept
+        copied = [self.value(item) for item in self._some(value)]
+        kinds = {float if type(item) in (int, Decimal) else type(item) for item in copied}
+        if len(copied) == len(value) and kinds in ({str}, {float}, {bytes}):
+            return set(copied)
+        copied.sort(key=repr)
+        if len(copied) == len(value):
+            return copied
         self._omissions().is_exact = False  # a complete set is encoded differently
-        return self._with_rest(kept, value)
+        return self._with_rest(copied, value)
 
     def _some(self, items: Iterable[Any]) -> Iterator[Any]:
         """As many items as the limits allow."""
@@ -363,19 +364,19 @@ class Capture:
         return marker
 
     def _bytes(self, value: bytes) -> object:
-        kept = min(self._limits.characters, max(0, self._limits.total - self.weight))
-        self.weight += min(kept, len(value))
-        end = len(value) if len(value) <= kept else kept + LONGEST_TOKEN
+        room = min(self._limits.characters, max(0, self._limits.total - self.weight))
+        self.weight += min(room, len(value))
+        end = len(value) if len(value) <= room else room + LONGEST_TOKEN
         text = value[:end].decode("latin-1")  # one character per byte, so token patterns match
         clean = redact_text(text)
         beginning = value[:end] if clean == text else clean.encode("latin-1")
-        if len(value) <= kept:
+        if len(value) <= room:
             return beginning
         marker = bytes_marker(len(value))
         omitted = self._omissions()
-        omitted.bytes(len(beginning) + max(0, len(value) - end), kept=len(beginning[:kept]))
+        omitted.bytes(len(beginning) + max(0, len(value) - end), copied=len(beginning[:room]))
         omitted.marker(marker, json=3, item=5)  # a list of two
-        return [beginning[:kept], marker]
+        return [beginning[:room], marker]
 
 
 def redact_text(text: str) -> str:

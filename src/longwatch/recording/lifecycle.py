@@ -115,11 +115,11 @@ def _end_in_child(recorder: Recording) -> None:
     The finalizers of multiprocessing run before threads are joined, and a forked child runs nothing after
     that. So a further thread, which outlasts the others, ends the runs of threads that still work.
     """
-    ours = (threading.current_thread(), threading.main_thread())
-    at_work = [each for each in threading.enumerate() if not each.daemon and each not in ours]
-    if at_work:
+    own = (threading.current_thread(), threading.main_thread())
+    working = [each for each in threading.enumerate() if not each.daemon and each not in own]
+    if working:
         recorder.close()
-        threading.Thread(target=_end_after, args=(at_work, recorder), name="longwatch-exit").start()
+        threading.Thread(target=_end_after, args=(working, recorder), name="longwatch-exit").start()
     else:
         _end_after([], recorder)
 

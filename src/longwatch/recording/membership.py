@@ -3,7 +3,7 @@
 Every producer names its process in its first event: in the `workflow_start` that it writes, else in a
 `process_joined`. A forked child keeps the attempts of its parent's runs, and owns none of them.
 
-A parent that exits cannot learn from its children alone whether its run goes on: a child may fork again and
+A parent that exits cannot learn from its children alone whether its run continues: a child may fork again and
 exit, as daemons do. So every run in which a process forks has a pipe. The children and their children inherit
 its write end, and the kernel closes it when the last of them exits or executes another program.
 """
@@ -142,7 +142,7 @@ def close_fork_pipe(run_id: str) -> bool:
     read_end, write_end = pipe
     os.close(write_end)
     poller = select.poll()
-    poller.register(read_end, 0)  # poll reports a hang-up without being asked
+    poller.register(read_end, 0)  # a hang-up is always reported
     has_workers = not poller.poll(0)
     os.close(read_end)
     return has_workers

@@ -172,11 +172,11 @@ class Outbox:
     def _free_abandoned(self, now_ms: int) -> bool:
         """Free the claims of processes that have exited; returns whether there were any."""
         claimers = [row[0] for row in self._database.fetch(CLAIMERS, (now_ms,))]
-        gone = [each for each in claimers if _is_gone(each)]
-        if gone:
+        exited = [each for each in claimers if _has_exited(each)]
+        if exited:
             with self._database.writing() as connection:
-                connection.executemany(FREE, [(each,) for each in gone])
-        return bool(gone)
+                connection.executemany(FREE, [(each,) for each in exited])
+        return bool(exited)
 
     def _readable(self, claimed: Sequence[tuple[int, str]], report: ShipReport) -> list[Event]:
         """The events in these lines. An unreadable one is marked as refused, or it would block the others."""
@@ -217,7 +217,7 @@ class Outbox:
         self._database.close()
 
 
-def _is_gone(claimed_by: str) -> bool:
+def _has_exited(claimed_by: str) -> bool:
     process = ProcessIdentity.of(json.loads(claimed_by))
     return process is not None and process.presence() is Presence.GONE
 

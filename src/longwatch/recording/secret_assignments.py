@@ -127,13 +127,13 @@ def _without_header(match: re.Match[str]) -> str:
     if not is_secret:
         return match[0]
     scheme = _SCHEME.match(value)
-    kept = f"{scheme['scheme']} " if scheme else ""
-    return f"{match['name']}{match['sign']}{kept}{REDACTED}"
+    parts = f"{scheme['scheme']} " if scheme else ""
+    return f"{match['name']}{match['sign']}{parts}{REDACTED}"
 
 
 def _redact_named(text: str, names: SecretNames) -> str:
     """Blank the value after each secret name. The value of a harmless name is searched for further names."""
-    kept: list[str] = []
+    parts: list[str] = []
     copied = at = 0
     while (name := _NAME.search(text, at)) is not None:
         at = name.end()
@@ -141,9 +141,9 @@ def _redact_named(text: str, names: SecretNames) -> str:
         if value is None or not _assigns_secret(name, value, names):
             continue
         quote, end = value["quote"] or "", "\n" if value[0].endswith("\n") else ""
-        kept += [text[copied:at], quote, REDACTED, quote, end]
+        parts += [text[copied:at], quote, REDACTED, quote, end]
         copied = at = value.end()
-    return "".join([*kept, text[copied:]]) if kept else text
+    return "".join([*parts, text[copied:]]) if parts else text
 
 
 def _is_candidate(match: re.Match[str], names: SecretNames) -> bool:

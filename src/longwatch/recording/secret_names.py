@@ -77,7 +77,7 @@ _QUALIFIERS = frozenset(
         *("stripe", "twilio", "sendgrid", "openai", "anthropic", "huggingface", "telegram", "discord"),
     }
 )
-# Lower case. Every secret name holds one of these, and so does every other assignment that is searched for.
+# Lower case. Every secret name contains one of these, and so does every other assignment to redact.
 NAME_HINTS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "pin", "otp", "dsn", "conn"),
     *("url", "uri"),

@@ -90,9 +90,9 @@ def _closest(
     rounds = 0
     while best is None or rounds < ROUNDS:
         rounds += 1
-        kept, _ = cutter.cut(whole, budget)
-        assert isinstance(kept, dict)
-        cut = {**kept, **uncut, TRUNCATED: marker}
+        copied, _ = cutter.cut(whole, budget)
+        assert isinstance(copied, dict)
+        cut = {**copied, **uncut, TRUNCATED: marker}
         text = encode_payload(cut)
         size = stored_size(cut, text)
         if size <= max_bytes:
@@ -212,11 +212,11 @@ class _Cutter:
             omitted_count = int(marker[1])  # capture has left some out already
             items.pop()
         entries = (_Entry("", item, self.cost(item), 1) for item in items)
-        kept, used = self._share(entries, budget - 3 - _more_cost(len(value) + omitted_count))
-        omitted_count += len(items) - len(kept)
+        copied, used = self._share(entries, budget - 3 - _more_cost(len(value) + omitted_count))
+        omitted_count += len(items) - len(copied)
         if not omitted_count:
-            return kept, 3 + used
-        return [*kept, f"[{omitted_count} more]"], 3 + used + _more_cost(omitted_count)
+            return copied, 3 + used
+        return [*copied, f"[{omitted_count} more]"], 3 + used + _more_cost(omitted_count)
 
     def _cut_map(self, value: Mapping[str, object], budget: int) -> tuple[object, int]:
         rest = value.get(_REST)
@@ -225,11 +225,11 @@ class _Cutter:
         items = {key: item for key, item in value.items() if not (marker and key == _REST)}
         more = _more_cost(len(value) + omitted_count) + _text_cost(_REST) + 1
         values, used = self._share(self._map_entries(items), budget - 3 - more)
-        kept = dict(zip(items, values, strict=False))
-        omitted_count += len(items) - len(kept)
+        copied = dict(zip(items, values, strict=False))
+        omitted_count += len(items) - len(copied)
         if not omitted_count:
-            return kept, 3 + used
-        return {**kept, _REST: f"[{omitted_count} more]"}, 3 + used + more
+            return copied, 3 + used
+        return {**copied, _REST: f"[{omitted_count} more]"}, 3 + used + more
 
     def _map_entries(self, value: Mapping[str, object]) -> Iterator[_Entry]:
         return (_Entry(key, item, self.cost(item), _text_cost(key) + 2) for key, item in value.items())
@@ -246,7 +246,7 @@ class _Cutter:
         level = _water_level(
             [entry.cost for entry in entries], room - sum(entry.overhead for entry in entries)
         )
-        kept: list[object] = []
+        copied: list[object] = []
         used, spare = 0, 0
         for entry in entries:
             if entry.cost <= level:
@@ -254,9 +254,9 @@ class _Cutter:
             else:
                 item, cost = self.cut(entry.value, level + spare)
                 spare += level - cost
-            kept.append(item)
+            copied.append(item)
             used += entry.overhead + cost
-        return kept, used
+        return copied, used
 
 
 def _water_level(costs: list[int], room: int) -> int:
@@ -362,10 +362,10 @@ class OmittedBytes:
         """Count a whole value."""
         self._add([value])
 
-    def bytes(self, count: int, *, kept: int) -> None:
-        """Count all but the first `kept` of these bytes."""
-        self.json += stored_bytes(count) - stored_bytes(kept)
-        self.item += count - kept
+    def bytes(self, count: int, *, copied: int) -> None:
+        """Count all but the first `copied` of these bytes."""
+        self.json += stored_bytes(count) - stored_bytes(copied)
+        self.item += count - copied
 
     def _add(self, values: list[object]) -> None:
         """Count values and everything inside them, without recursion, so any depth is safe."""

@@ -36,7 +36,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.argument("words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command_line", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--name", metavar="NAME", help="Name of the run.  [default: the command's name]")
 @click.option("--run-id", metavar="ID", help="ID of the run.  [default: a new one]")
 @click.option("--kind", metavar="KIND", default="workflow", show_default=True, help="Kind of the run.")
@@ -56,7 +56,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 @pass_invocation
 def command(
     invocation: Invocation,
-    words: Sequence[str],
+    command_line: Sequence[str],
     name: str | None,
     run_id: str | None,
     kind: str,
@@ -73,16 +73,16 @@ def command(
     longwatch run -- python flow.py
     longwatch run --name nightly --grace 30 -- ./import.sh --all
     """
-    if not words:
+    if not command_line:
         raise click.UsageError("No command to run. Put it last: longwatch run -- python flow.py")
     settings = invocation.settings()
     if not settings.enabled:
-        return _exec_command(words)
+        return _exec_command(command_line)
     settings = _with_absolute_journal(settings, invocation)
     spec = _command_spec(
-        words,
+        command_line,
         settings=settings,
-        name=name or command_name(words),
+        name=name or command_name(command_line),
         run_id=run_id,
         kind=kind,
         record_output=not no_output,
@@ -114,7 +114,7 @@ def _with_absolute_journal(settings: Settings, invocation: Invocation) -> Settin
 
 
 def _command_spec(
-    words: Sequence[str],
+    command_line: Sequence[str],
     *,
     settings: Settings,
     name: str,
@@ -131,7 +131,7 @@ def _command_spec(
     attempt = attempt_from_environment(chosen) or new_attempt()
     trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
     return CommandSpec(
-        command=words,
+        command=command_line,
         run_id=chosen,
         attempt=attempt,
         trace_id=trace_id,
@@ -148,12 +148,12 @@ def _command_spec(
     )
 
 
-def _exec_command(words: Sequence[str]) -> int:
+def _exec_command(command_line: Sequence[str]) -> int:
     """Replace this process by the command, because recording is disabled."""
     try:
-        os.execvp(words[0], list(words))
+        os.execvp(command_line[0], list(command_line))
     except OSError as error:
-        code, message = describe_start_failure(words[0], error)
+        code, message = describe_start_failure(command_line[0], error)
         remark(f"longwatch: {message}")
         return code
 

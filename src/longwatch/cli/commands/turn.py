@@ -67,7 +67,7 @@ class TurnTarget:
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.argument("words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command_line", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--project", metavar="ID", help=f"Project of the session.  [default: {DEFAULT_PROJECT}]")
 @click.option("--session", metavar="ID", help="Session to add the turn to.  [default: a new one]")
 @click.option("--prompt", metavar="TEXT", help="Prompt for the command; - reads standard input.")
@@ -104,7 +104,7 @@ class TurnTarget:
 @pass_invocation
 def command(
     invocation: Invocation,
-    words: Sequence[str],
+    command_line: Sequence[str],
     project: str | None,
     session: str | None,
     prompt: str | None,
@@ -133,7 +133,7 @@ def command(
     longwatch turn --turn turn-3f2a9c0d1e4b -- ./agent.sh
     longwatch turn --server http://board:8321 --session roof --prompt "Fix it" -- ./agent.sh
     """
-    if not words:
+    if not command_line:
         raise click.UsageError("No command to run. Put it last: longwatch turn -- ./agent.sh")
     if turn_id is not None and prompt is not None:
         raise click.UsageError("--turn has its own prompt. Remove --prompt.")
@@ -155,7 +155,7 @@ def command(
             where = f"session {target.name.conversation_id} of project {target.name.project_id}"
             remark(f"longwatch: {target.name.turn_id}, turn {target.number} in {where}")
         executor = Executor(
-            _turn_command(target, words, grace, exit_wait, kill_leftover=kill_leftover),
+            _turn_command(target, command_line, grace, exit_wait, kill_leftover=kill_leftover),
             target.sink,
             show=_printer(output, quiet=quiet, invocation=invocation),
             warn=_warn,
@@ -171,10 +171,10 @@ def command(
 
 
 def _turn_command(
-    target: TurnTarget, words: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
+    target: TurnTarget, command_line: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
 ) -> TurnCommand:
     return TurnCommand(
-        command=words,
+        command=command_line,
         environment=turn_environment(
             os.environ,
             target.name,

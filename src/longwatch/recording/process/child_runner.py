@@ -36,7 +36,7 @@ class StopAction(Enum):
 
 @dataclass(slots=True)
 class StopPolicy:
-    """Decides how to stop the process from the signals that came and the time, in monotonic seconds."""
+    """Decides how to stop the process from the signals received and the monotonic time."""
 
     grace_seconds: float = GRACE_SECONDS
     shares_group: bool = False  # the process is in the same group, so it gets the terminal's signals too

@@ -153,7 +153,7 @@ class Supervisor:
             "name": spec.name,
             "command": redact_command(spec.command, self._recorder.secrets),
         }
-        with suppress(OSError):  # the directory may have been removed; the command runs all the same
+        with suppress(OSError):  # the directory may have been removed
             payload["cwd"] = str(Path.cwd())
         if spec.parent_run_id is not None:
             payload["parent_run_id"] = spec.parent_run_id

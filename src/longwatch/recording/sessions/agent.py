@@ -328,7 +328,7 @@ def agent_entrypoint(
 ) -> F | Callable[[F], F]:
     """Journal the start and the failure of an entrypoint, whose first argument is the payload.
 
-    `does_the_work`: there is no background task, the entrypoint itself is the work. `open_recorder` makes the
+    `does_the_work`: the entrypoint itself does the work, without a background task. `open_recorder` makes the
     recorder from the first two arguments; without it the payload and the environment name the session.
     """
     if function is None:
