@@ -25,10 +25,10 @@ from longwatch.recording.sessions.agent import (
     OpenRecorder,
     agent_entrypoint,
     background_task,
+    chain_sigterm,
     session_recorder,
 )
 from longwatch.recording.sessions.recorder import SessionRecorder
-from longwatch.recording.sessions.termination import chain_sigterm
 
 try:
     from bedrock_agentcore.runtime import BedrockAgentCoreApp as _App

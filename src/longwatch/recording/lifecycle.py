@@ -23,6 +23,10 @@ from longwatch.clock import SYSTEM_CLOCK
 from longwatch.recording import first_use, membership
 from longwatch.recording.scope import SCOPE
 
+if TYPE_CHECKING:
+    from longwatch.recording.queue import Flush
+    from longwatch.recording.recorder import Recorder
+
 T = TypeVar("T")
 
 log = logging.getLogger("longwatch")
@@ -33,35 +37,8 @@ MOST_DEFERRALS = 100  # a program may run inside an import for all its life
 FORK_WAIT_SECONDS = 1.0  # for the writer to pause; a fork during an outage does not wait for its end
 
 
-if TYPE_CHECKING:  # protocol classes are slow to create, and only the type checker needs them
-    from typing import Protocol
-
-    from longwatch.recording.queue import Flush
-    from longwatch.settings import Settings
-
-    class Recording(Protocol):
-        """What this module needs of a recorder."""
-
-        interrupts: set[Callable[[str], None]]
-        settings: Settings
-
-        def begin_again(self) -> None: ...
-
-        def close(self) -> bool: ...
-
-        def start_closing(self) -> Flush | None: ...
-
-        def finish_closing(self, mark: Flush | None, timeout_seconds: float | None = None) -> bool: ...
-
-        def pause(self, timeout_seconds: float) -> None: ...
-
-        def resume(self) -> None: ...
-
-
-_recorders: WeakSet[Recording] = WeakSet()
-_multiprocessing_registered: WeakSet[Recording] = (
-    WeakSet()
-)  # those registered with multiprocessing, for its children
+_recorders: WeakSet[Recorder] = WeakSet()
+_in_multiprocessing: WeakSet[Recorder] = WeakSet()  # registered for the children of multiprocessing
 _exit_began: float | None = None  # monotonic seconds
 _closing: list[Flush] | None = None  # what the recorders wait for while they close
 _deferrals = 0  # times that SIGTERM came during an import and was sent again
@@ -70,7 +47,7 @@ _interrupted = False  # Ctrl-C came while the recorders were closing
 _hooks_installed = False
 
 
-def register(recorder: Recording) -> None:
+def register(recorder: Recorder) -> None:
     """Register a recorder: it is closed at exit and reset after a fork."""
     global _hooks_installed  # noqa: PLW0603 - one process, one lifecycle
     _recorders.add(recorder)
@@ -98,7 +75,7 @@ def seconds_left(exit_timeout_seconds: float) -> float:
     return _exit_began + exit_timeout_seconds - now
 
 
-def on_writer_start(recorder: Recording) -> None:
+def on_writer_start(recorder: Recorder) -> None:
     """Register a recorder whose writer has started, if this is a multiprocessing child: it runs no atexit."""
     if "multiprocessing.process" not in sys.modules:
         return
@@ -109,7 +86,7 @@ def on_writer_start(recorder: Recording) -> None:
         util.Finalize(recorder, _end_in_child, (recorder,), exitpriority=100)
 
 
-def _end_in_child(recorder: Recording) -> None:
+def _end_in_child(recorder: Recorder) -> None:
     """Close a recorder at the end of a multiprocessing child, and end its runs when its threads are done.
 
     The finalizers of multiprocessing run before threads are joined, and a forked child runs nothing after
@@ -124,18 +101,18 @@ def _end_in_child(recorder: Recording) -> None:
         _end_after([], recorder)
 
 
-def _end_after(threads: list[threading.Thread], recorder: Recording) -> None:
+def _end_after(threads: list[threading.Thread], recorder: Recorder) -> None:
     for thread in threads:
         thread.join()
     _end_runs(PROCESS_EXITED, [recorder])
     recorder.close()
 
 
-def _register_with_multiprocessing(recorder: Recording) -> None:
+def _register_with_multiprocessing(recorder: Recorder) -> None:
     """Register for after the fork: multiprocessing drops finalizers that were registered before it."""
     util = sys.modules.get("multiprocessing.util")
-    if util is not None and recorder not in _multiprocessing_registered:
-        _multiprocessing_registered.add(recorder)
+    if util is not None and recorder not in _in_multiprocessing:
+        _in_multiprocessing.add(recorder)
         util.register_after_fork(recorder, on_writer_start)
 
 
@@ -197,7 +174,7 @@ def at_exit() -> None:
         _end_by_sigterm()
 
 
-def _end_runs(reason: str, recorders: list[Recording]) -> None:
+def _end_runs(reason: str, recorders: list[Recorder]) -> None:
     """Record an ending for every run that this process started and has not ended."""
     for recorder in recorders:
         for interrupt in list(recorder.interrupts):

@@ -83,9 +83,7 @@ class Recorder:
         )
         self._hurry: SimpleQueue[None] = SimpleQueue()  # wakes the writer for a flush
         self._thread: threading.Thread | None = None
-        self._paused: tuple[int, threading.Lock] | None = (
-            None  # the thread that paused, and the lock that it holds
-        )
+        self._paused: tuple[int, threading.Lock] | None = None  # a thread, and the lock that it holds
         self._marks_in = 0  # flush markers that callers have queued
         self._writer = self._new_writer()
 

@@ -117,7 +117,8 @@ class LineReader:
                 shown = position + 1 if first_line is None else number
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
                 return number - 1
-            report = apply_denials(report, self._denied)
+            if report is not None:
+                report = apply_denials(report, self._denied)
             if not self._add_line(batch, list(parts), key, number):
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks

@@ -79,14 +79,26 @@ def command(
     if not settings.enabled:
         return _exec_command(command_line)
     settings = _with_absolute_journal(settings, invocation)
-    spec = _command_spec(
-        command_line,
-        settings=settings,
+    chosen = run_id or new_run_id()
+    Event(run_id=chosen, event_id="-", type="workflow_start", occurred_at=0)  # raises for an invalid id
+    parent = os.environ.get(RUN_ID_VARIABLE)
+    attempt = attempt_from_environment(chosen) or new_attempt()
+    trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
+    spec = CommandSpec(
+        command=command_line,
+        run_id=chosen,
+        attempt=attempt,
+        trace_id=trace_id,
         name=name or command_name(command_line),
-        run_id=run_id,
+        environment=child_environment(
+            os.environ, run_id=chosen, attempt=attempt, journal_url=settings.journal, trace_id=trace_id
+        ),
         kind=kind,
+        parent_run_id=parent if parent != chosen else None,
+        run_is_new=run_id is None,
         record_output=not no_output,
         grace_seconds=grace,
+        shares_group=is_terminal(STDIN),
     )
     show = _show_hint(spec.run_id, invocation)
     if not quiet:
@@ -111,41 +123,6 @@ def _with_absolute_journal(settings: Settings, invocation: Invocation) -> Settin
     """
     with open_journal(settings=settings, clock=invocation.clock):
         return replace(settings, journal=absolute_journal_url(settings))
-
-
-def _command_spec(
-    command_line: Sequence[str],
-    *,
-    settings: Settings,
-    name: str,
-    run_id: str | None,
-    kind: str,
-    record_output: bool,
-    grace_seconds: float,
-) -> CommandSpec:
-    chosen = run_id or new_run_id()
-    Event(
-        run_id=chosen, event_id="-", type="workflow_start", occurred_at=0
-    )  # raises InvalidEvent for an invalid id
-    parent = os.environ.get(RUN_ID_VARIABLE)
-    attempt = attempt_from_environment(chosen) or new_attempt()
-    trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
-    return CommandSpec(
-        command=command_line,
-        run_id=chosen,
-        attempt=attempt,
-        trace_id=trace_id,
-        name=name,
-        environment=child_environment(
-            os.environ, run_id=chosen, attempt=attempt, journal_url=settings.journal, trace_id=trace_id
-        ),
-        kind=kind,
-        parent_run_id=parent if parent != chosen else None,
-        run_is_new=run_id is None,
-        record_output=record_output,
-        grace_seconds=grace_seconds,
-        shares_group=is_terminal(STDIN),
-    )
 
 
 def _exec_command(command_line: Sequence[str]) -> int:

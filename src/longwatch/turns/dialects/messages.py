@@ -84,10 +84,10 @@ def denial_reason(tools: Iterable[str]) -> str:
     return f"the agent was denied permission: {', '.join(list(dict.fromkeys(tools))[:MAX_TOOLS_NAMED])}"
 
 
-def apply_denials(report: AgentReport | None, denied: Iterable[str]) -> AgentReport | None:
+def apply_denials(report: AgentReport, denied: Iterable[str]) -> AgentReport:
     """The report, given the tools that were denied during the turn: a success with denials is `DENIED`."""
     names = sorted(denied)
-    if report is None or not names or report.reported.severity >= Reported.DENIED.severity:
+    if not names or report.reported.severity >= Reported.DENIED.severity:
         return report
     return AgentReport(Reported.DENIED, denial_reason(names), report.fields)
 

@@ -10,8 +10,7 @@ import pytest
 from longwatch.journal.memory import MemoryJournal
 from longwatch.recording import lifecycle
 from longwatch.recording.sessions import SessionRecorder
-from longwatch.recording.sessions.agent import AgentSession
-from longwatch.recording.sessions.termination import TERMINATED, chain_sigterm, running_sessions
+from longwatch.recording.sessions.agent import TERMINATED, AgentSession, chain_sigterm, running_sessions
 
 FAILED = "AGENT_BACKGROUND_TASK_FAILED"
 
