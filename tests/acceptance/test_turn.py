@@ -252,8 +252,8 @@ def test_a_command_that_cannot_be_started_fails_its_turn(all_: Conversations) ->
     done = longwatch("turn", "--session", "s", "--", "./nowhere")
 
     assert done.returncode == 1
-    assert "was not found" in (the_turn(all_).error or "")
-    assert "was not found" in done.stderr
+    assert "not found" in (the_turn(all_).error or "")
+    assert "not found" in done.stderr
     assert ".. See it" not in done.stderr
 
 
@@ -359,7 +359,7 @@ def test_a_turn_created_elsewhere_is_executed_once(all_: Conversations) -> None:
         ([], "No command to run"),
         (["--turn", "turn-x", "--prompt", "y", "--", "true"], "Remove --prompt"),
         (["--turn", "turn-x", "--", "true"], "No turn"),
-        (["--turn", "wf-1", "--", "true"], "begins with 'turn-'"),
+        (["--turn", "wf-1", "--", "true"], "Invalid turn id"),
         (["--project", "../up", "--", "true"], "Invalid project id"),
     ],
 )

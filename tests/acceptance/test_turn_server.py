@@ -111,7 +111,7 @@ def test_a_server_that_goes_away_and_comes_back_has_every_line_once(
         server.kill()
         gate.write_text("700")  # more than are sent at once
         assert process.stderr is not None
-        while "which wait" not in process.stderr.readline():
+        while "retrying" not in process.stderr.readline():
             pass
         server.start()
         process.communicate(timeout=PATIENCE_SECONDS)

@@ -172,7 +172,7 @@ class Executor:
         what = f"process {child.pid}" if is_running else f"a child process of {child.pid}"
         if self._command.kill_leftover:
             child.kill()
-            self._warn(f"killed {what}, which was still running after the end of the turn")
+            self._warn(f"{what} was still running after the end of the turn and was killed")
         else:
             self._warn(f"{what} is still running after the end of the turn. Use --kill-leftover to kill it.")
 

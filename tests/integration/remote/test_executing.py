@@ -109,7 +109,7 @@ def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
     "address", ["board:8321", "ftp://board", "http://", "http://user:word@board", "http://board?x=1"]
 )
 def test_what_is_no_address_of_a_server_is_said_so(address: str) -> None:
-    with pytest.raises(InvalidInput, match="no address of a server"):
+    with pytest.raises(InvalidInput, match="Invalid server URL"):
         BlockingClient(address)
 
 

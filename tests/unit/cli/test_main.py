@@ -57,10 +57,10 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         (["runs", "--since", "soon"], "10m, 2h or 3d (ago)"),
         (["runs", "--journal", "mysql://x"], "sqlite:///path/to/file.db"),
         (["tail", "latest", "--journal", "sqlite:///none.db"], "none.db yet. Record a run"),
-        (["record", "note", "novalue"], "write KEY=VALUE"),
-        (["record", "note", "n:=x"], "is not JSON"),
+        (["record", "note", "novalue"], "Use KEY=VALUE"),
+        (["record", "note", "n:=x"], "Invalid JSON"),
         (["record", "note", "--data", "[1]"], "must be a JSON object"),
-        (["record", "note", "--data", "@missing.json"], "cannot be read"),
+        (["record", "note", "--data", "@missing.json"], "Cannot read"),
         (["import", "missing.jsonl"], "missing.jsonl cannot be read"),
         (["prune", "--older-than", "long"], "30d, 12h, 90m or 45s"),
         (

@@ -42,6 +42,6 @@ def test_waiting_for_the_journal_is_a_remark_and_a_loss_is_a_warning() -> None:
         pump.put("one")
         pump.finish(patience)
 
-    assert any("which wait" in each for each in remarks)
+    assert any("retrying" in each for each in remarks)
     assert any("lines are stored again" in each for each in remarks)
     assert [each.partition(":")[0] for each in warnings] == ["the command's output is no longer stored"]

@@ -136,7 +136,7 @@ class TestAnEntrypoint:
             return 7
 
         assert handle({}) == 7
-        assert "cannot be opened" in caplog.text
+        assert "cannot open the journal" in caplog.text
 
 
 def no_journal(payload: object, context: object) -> SessionRecorder:

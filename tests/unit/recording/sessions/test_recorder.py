@@ -63,7 +63,7 @@ def test_a_message_that_the_caller_passes_as_a_field_is_kept() -> None:
 def test_an_unknown_status_is_refused_before_anything_is_written() -> None:
     journal = MemoryJournal()
 
-    with pytest.raises(InvalidEvent, match="'DONE' is no status"):
+    with pytest.raises(InvalidEvent, match="Invalid session status 'DONE'"):
         SessionRecorder(journal, "s-1").record("DONE")
 
     assert not journal.read("s-1").events
