@@ -112,11 +112,11 @@ def command(
         raise click.UsageError("-o json needs --sources. For events, use -o jsonl.")
     timeout_seconds = span_ms(timeout) / 1000 if timeout else None
     silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
-    began = clock.monotonic()
     if ":" in run:
         from longwatch.cli.external_target import SHORTEST_SECONDS, ExternalWatchOptions, watch_target
         from longwatch.cli.watch_external import WatchLimits
 
+        began = clock.monotonic()
         options = ExternalWatchOptions(
             patience=WatchLimits(timeout_seconds=timeout_seconds, silent_after_seconds=silent_seconds),
             wait=wait,
@@ -135,11 +135,21 @@ def command(
         except KeyboardInterrupt:
             return report_interrupt(f"watching stopped, {clean(run)} continues")
         if watched is not None:
-            name, outcome = watched
-            words = ending_text(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
-            remark(f"longwatch: {words}")
-            return of_watch(outcome)
-    settings = invocation.settings()
+            return _report_end(*watched, clock, began)
+    return _watch_run(invocation, run, output, timeout_seconds, silent_seconds, wait=wait)
+
+
+def _watch_run(
+    invocation: Invocation,
+    run: str,
+    output: str,
+    timeout_seconds: float | None,
+    silent_seconds: float | None,
+    *,
+    wait: bool,
+) -> int:
+    clock, settings = invocation.clock, invocation.settings()
+    began = clock.monotonic()
     if not wait or sqlite_path(settings.journal) is None:  # --wait creates a missing file
         check_journal(settings, clock=clock)
     with open_journal(settings=settings, clock=clock) as journal:
@@ -148,26 +158,28 @@ def command(
         except KeyboardInterrupt:
             return report_interrupt("watching stopped before a run started")
         if run_id is None:
-            remark(f"longwatch: no run has started after {timeout}")
+            remark(f"longwatch: no run has started after {duration_text((timeout_seconds or 0) * 1000)}")
             return ExitCode.STILL_RUNNING
         if timeout_seconds is not None:
             timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
         try:
-            with _shown(run_id, output, clock) as view:
-                outcome = asyncio.run(
-                    follow_run(
-                        journal,
-                        run_id,
-                        view,
-                        clock=clock,
-                        timeout_seconds=timeout_seconds,
-                        silent_after_seconds=silent_seconds,
-                    )
+            with _open_view(run_id, output, clock) as view:
+                followed = follow_run(
+                    journal,
+                    run_id,
+                    view,
+                    clock=clock,
+                    timeout_seconds=timeout_seconds,
+                    silent_after_seconds=silent_seconds,
                 )
+                outcome = asyncio.run(followed)
         except KeyboardInterrupt:
-            return report_interrupt(
-                f"watching stopped, run {clean(run_id)} {_without_watch(journal, run_id)}"
-            )
+            state = _without_watch(journal, run_id)
+            return report_interrupt(f"watching stopped, run {clean(run_id)} {state}")
+    return _report_end(run_id, outcome, clock, began)
+
+
+def _report_end(run_id: str, outcome: WatchResult, clock: Clock, began: float) -> ExitCode:
     remark(f"longwatch: {ending_text(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
     return of_watch(outcome)
 
@@ -241,7 +253,7 @@ def _run_id(
 
 
 @contextmanager
-def _shown(run_id: str, output: str, clock: Clock) -> Iterator[View]:
+def _open_view(run_id: str, output: str, clock: Clock) -> Iterator[View]:
     """A screen on a terminal, replaced by the whole run at the end; lines elsewhere."""
     terminal = Terminal.of_stdout()
     if output == "jsonl":
