@@ -47,7 +47,7 @@ export interface FileChangeView {
   change_type: "created" | "modified" | "deleted";
 }
 
-/** One field and what is wrong with it. */
+/** An invalid field and the reason. */
 export interface ErrorDetail {
   field: string;
   message: string;

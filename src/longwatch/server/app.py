@@ -45,7 +45,7 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
         limits=context.limits,
         closing=context.closing,
         traffic=context.traffic,
-        quick=status.quick,
+        find_cached=status.find_cached,
     )
     return RawRunPaths(guarded)  # outside the guard, which decides by the path that the router matches
 

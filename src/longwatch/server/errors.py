@@ -1,4 +1,4 @@
-"""One shape for every answer that is not what was asked for: a code for programs, a message for people."""
+"""Error responses: all have one shape, a code for programs and a message for people."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from longwatch.server.page.plain_pages import not_found_page, wants_page
 
 log = logging.getLogger("longwatch.server")
 
-RETRY_SECONDS = 2  # after which a store that was away is worth another try
+RETRY_SECONDS = 2  # after which to retry a store that is unavailable
 MOST_DETAILS = 20
 NOT_FOUND = "not_found"  # the code of a path without a route
 
-STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first that fits
+STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first match counts
     (RunNotFound, 404),  # also projects, sessions and turns
     (DocumentNotFound, 404),
     (EventConflict, 409),
@@ -50,13 +50,13 @@ STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first that fit
     (InvalidEvent, 422),
     (JournalUnusable, 503),
     (MissingExtra, 503),
-    (NotWorthAnotherTry, 400),  # what was sent is not what it should be
+    (NotWorthAnotherTry, 400),  # the request is invalid
     (WorthAnotherTry, 503),
 )
 
 
 class ApiError(Exception):
-    """An answer that says why there is no other."""
+    """An error as a response."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class ApiError(Exception):
 
     @property
     def body(self) -> bytes:
-        said: dict[str, Any] = {"code": self.code, "message": self.message}
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:
-            said["details"] = [{"field": field, "message": message} for field, message in self.details]
-        return json.dumps({"error": said}, ensure_ascii=False).encode(errors="replace")
+            error["details"] = [{"field": field, "message": message} for field, message in self.details]
+        return json.dumps({"error": error}, ensure_ascii=False).encode(errors="replace")
 
     def response(self) -> Response:
         return Response(self.body, self.status, self.headers, media_type="application/json")
@@ -91,7 +91,7 @@ class ApiError(Exception):
         return self.response()
 
     async def send(self, send: Send) -> None:
-        """Answer with this, outside any framework."""
+        """Send the response in plain ASGI, outside the framework."""
         body = self.body
         headers = {"content-type": "application/json", "content-length": str(len(body)), **self.headers}
         headers.setdefault("x-content-type-options", "nosniff")
@@ -101,7 +101,7 @@ class ApiError(Exception):
 
 
 def api_error(error: LongwatchError) -> ApiError:
-    """How one of our own errors is told over HTTP."""
+    """The response to one of our own errors."""
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else {}
     details = [("plan", each) for each in error.plan_ids] if isinstance(error, AmbiguousExecution) else []
@@ -109,16 +109,16 @@ def api_error(error: LongwatchError) -> ApiError:
 
 
 def code_of(kind: type[LongwatchError]) -> str:
-    """`run_not_found` for `RunNotFound`. The kinds of a store's trouble are told as one."""
+    """`run_not_found` for `RunNotFound`. All errors of a store have one code."""
     for common in (JournalUnavailable, JournalUnusable):
         if issubclass(kind, common):
             kind = common
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
-    return code.replace("conversation", "session")  # the word of the routes
+    return code.replace("conversation", "session")  # as the routes call it
 
 
 def install_errors(app: FastAPI) -> None:
-    """Let every error of a route leave in the one shape."""
+    """Turn every error of a route into an error response."""
 
     @app.exception_handler(ApiError)
     async def _own(request: Request, error: ApiError) -> Response:
@@ -140,19 +140,19 @@ def install_errors(app: FastAPI) -> None:
 
 
 def invalid_request(error: RequestValidationError) -> ApiError:
-    """What FastAPI found wrong with a request: 400 if it could not be read at all, else 422 with details."""
+    """The response to an invalid request: 400 if it is not JSON, else 422 with details."""
     found = error.errors()
     if any(each["type"] == "json_invalid" for each in found):
-        return ApiError(400, "not_json", "The body is not JSON. Send one JSON value in UTF-8.")
+        return ApiError(400, "not_json", "The body is not valid JSON. Send one JSON value in UTF-8.")
     details = [(field_of(each["loc"]), str(each["msg"])) for each in found]
     fields = ", ".join(dict.fromkeys(field for field, _ in details if field)) or "the request"
     return ApiError(
-        422, "invalid_request", f"Not acceptable: {fields}. The details say why.", details=details
+        422, "invalid_request", f"Invalid request: {fields}. The details say why.", details=details
     )
 
 
 def field_of(location: Sequence[object]) -> str:
-    """`events[3].type`, without the part of the request it is in."""
+    """`events[3].type`, without the part of the request that has it."""
     parts = list(location[1:]) if len(location) > 1 else list(location)
     text = ""
     for part in parts:
@@ -161,20 +161,20 @@ def field_of(location: Sequence[object]) -> str:
 
 
 def http_error(error: HTTPException, method: str, path: str) -> ApiError:
-    """The framework's own refusals."""
+    """The response to an error of the framework."""
     phrase = HTTPStatus(error.status_code).phrase
     code = re.sub(r"[^a-z]+", "_", phrase.lower())
     messages = {
-        404: f"There is nothing at {path}. GET /openapi.json lists every route.",
-        405: f"{method} is not possible at {path}. The Allow header says what is.",
-        400: f"The request cannot be read: {error.detail}.",
+        404: f"No route {path}. GET /openapi.json lists every route.",
+        405: f"{path} does not support {method}. The Allow header lists the methods.",
+        400: f"The request cannot be parsed: {error.detail}.",
     }
     message = messages.get(error.status_code, f"{phrase}: {error.detail}")
     return ApiError(error.status_code, code, message, headers=dict(error.headers or {}))
 
 
 class CatchAll:
-    """The last line of defence: whatever a route raises is logged once and told as a 500."""
+    """Logs an unexpected error of a route once and responds with a 500."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -182,13 +182,13 @@ class CatchAll:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def noting(message: Message) -> None:
+        async def record(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, record)
         except ApiError as error:
             if started or scope["type"] != "http":
                 raise
@@ -196,9 +196,9 @@ class CatchAll:
         except Exception:
             if started or scope["type"] != "http":
                 raise
-            log.exception("a request failed that should not have: %s %s", scope["method"], scope["path"])
+            log.exception("internal error in %s %s", scope["method"], scope["path"])
             await ApiError(
                 500,
                 "internal_error",
-                "The server made a mistake, which is in its log. Trying again may help.",
+                "Internal error; the server's log has the details. Retry the request.",
             ).send(send)

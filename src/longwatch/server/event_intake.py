@@ -1,7 +1,7 @@
-"""Events from a request's body: every mistake named, what may be left out filled in, stored once.
+"""Events of an append request: validated, completed and stored once.
 
-A table recognises an event by its id and its time. So an event that names itself must say when it happened;
-and where the server gives both, from an idempotency key, it finds out whether it did so before.
+A table recognises an event by its id and its time. So an event with an id must have its time as well. If the
+server derives the id from an idempotency key, it uses the time of an earlier append with that key.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from longwatch.server.errors import MOST_DETAILS, ApiError
 from longwatch.server.responses import JSON_TYPE, LINES_TYPE
 from longwatch.settings import MAX_PAYLOAD_BYTES
 
-KEYED = "key-"  # how ids begin that are made from an idempotency key
+KEYED = "key-"  # prefix of ids that are derived from an idempotency key
 LOCKS = 64
-# An event that the journal takes is stored whole: what nests deeper than captured objects may is not cut.
+# Events are stored whole: values that nest deeper than captured objects may are not truncated.
 WHOLE = CaptureLimits(characters=FULL.characters, items=FULL.items, depth=MAX_LEVELS + 1, total=FULL.total)
 
 _TEXT_SCHEMA = {"type": "string", "minLength": 1}
@@ -68,12 +68,12 @@ class IncomingEvent:
     """One event of an append."""
 
     event: Event
-    is_dated: bool  # False: its time is the server's, and differs if the append is repeated
+    is_dated: bool  # False: its time is the server's, which differs if the append is repeated
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedTimes:
-    """When the events of a run happened whose ids were made from keys."""
+    """The times of a run's events whose ids are derived from keys."""
 
     times: Mapping[str, int] = field(default_factory=dict)
 
@@ -84,10 +84,10 @@ class KeyedTimes:
 
 
 class EventIntake:
-    """Stores what comes over HTTP. Threads may share it.
+    """Stores appended events. Threads may share it.
 
-    Secrets are redacted here as in the recorder. Events that a producer has numbered stay as they are: they
-    come from a recorder, and their digests would not match.
+    It redacts secrets as the recorder does. Events that a producer has numbered do not change: they come from
+    a recorder, and their digests would not match.
     """
 
     def __init__(self, journal: Journal, secrets: SecretNames) -> None:
@@ -97,7 +97,7 @@ class EventIntake:
         self._locks = [threading.Lock() for _ in range(LOCKS)]
 
     def append(self, given: Sequence[IncomingEvent], *, now_ms: int) -> None:
-        """Store the events, each once, and tell the followers of a table of those that are old."""
+        """Store each event once, and announce old events to the followers of a table."""
         if not given:
             return
         given = [replace(each, event=self._without_secrets(each.event)) for each in given]
@@ -105,9 +105,9 @@ class EventIntake:
             self._store([each.event for each in given], now_ms)
             return
         run_id = given[0].event.run_id
-        with self._locks[hash(run_id) % LOCKS]:  # the same append twice at once is one after the other
-            known = self._keyed.read(run_id, KeyedTimes).times
-            self._store([_dated_as_before(each, known) for each in given], now_ms)
+        with self._locks[hash(run_id) % LOCKS]:  # concurrent repetitions of an append run one after the other
+            times = self._keyed.read(run_id, KeyedTimes).times
+            self._store([_with_earlier_time(each, times) for each in given], now_ms)
 
     def _without_secrets(self, event: Event) -> Event:
         if event.producer is not None:
@@ -125,15 +125,13 @@ class EventIntake:
                 self._journal.append(announcements(late, now_ms))
 
 
-def _dated_as_before(given: IncomingEvent, known: Mapping[str, int]) -> Event:
-    at = None if given.is_dated else known.get(given.event.event_id)
+def _with_earlier_time(given: IncomingEvent, times: Mapping[str, int]) -> Event:
+    at = None if given.is_dated else times.get(given.event.event_id)
     if at is None:
         return given.event
-    return replace(given.event, occurred_at=at, ttl=_moved(given.event, at))
-
-
-def _moved(event: Event, at: int) -> int | None:
-    return None if event.ttl is None else event.ttl + at // 1000 - event.occurred_at // 1000
+    event = given.event
+    ttl = None if event.ttl is None else event.ttl + at // 1000 - event.occurred_at // 1000
+    return replace(event, occurred_at=at, ttl=ttl)
 
 
 def parse_events(
@@ -146,17 +144,17 @@ def parse_events(
     ttl_seconds: int | None,
     most: int,
 ) -> list[IncomingEvent]:
-    """The events in a body. Raises with all mistakes, not only the first."""
+    """The events in a body. The error for invalid events has details of each, up to a limit."""
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type not in (JSON_TYPE, LINES_TYPE):
         raise ApiError(
             415,
             "unsupported_media_type",
-            f"Events come as {JSON_TYPE} or {LINES_TYPE}, not as {content_type[:80] or 'an unnamed type'!r}.",
+            f"Unsupported content type {content_type[:80]!r}. Send events as {JSON_TYPE} or {LINES_TYPE}.",
         )
     items = list(_lines(body) if media_type == LINES_TYPE else _listed(body))
     if len(items) > most:
-        raise ApiError(413, "too_many_events", f"{len(items)} events; send at most {most} at once.")
+        raise ApiError(413, "too_many_events", f"{len(items)} events in one request. Send at most {most}.")
     batch_id = _batch_id(run_id, key, now_ms)
     given: list[IncomingEvent] = []
     mistakes: list[tuple[str, str]] = []
@@ -173,15 +171,15 @@ def parse_events(
         raise ApiError(
             422,
             "invalid_event",
-            f"{len(mistakes)} of {len(items)} events are not acceptable, so none was stored; "
-            f"the details tell of the first {min(len(mistakes), MOST_DETAILS)}.",
+            f"Invalid events: {len(mistakes)} of {len(items)}. None was stored. "
+            f"The details describe the first {min(len(mistakes), MOST_DETAILS)}.",
             details=mistakes,
         )
     return given
 
 
 def _listed(body: bytes) -> Iterator[tuple[str, Any]]:
-    value = decoded(body)
+    value = _decode(body)
     if not isinstance(value, dict) or not isinstance(value.get("events"), list) or len(value) > 1:
         raise ApiError(
             422,
@@ -196,55 +194,55 @@ def _listed(body: bytes) -> Iterator[tuple[str, Any]]:
 def _lines(body: bytes) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(body.split(b"\n"), 1):
         if line.strip():
-            yield f"line {number}", decoded(line, where=f"Line {number}")
+            yield f"line {number}", _decode(line, where=f"Line {number}")
 
 
-def decoded(body: bytes, *, where: str = "The body") -> Any:
-    """One JSON value. Names that are numbers for Python only, such as NaN, are refused."""
+def _decode(body: bytes, *, where: str = "The body") -> Any:
+    """One JSON value. Python's NaN and Infinity are invalid."""
     try:
-        return json.loads(body.decode(), parse_constant=_refuse)
+        return json.loads(body.decode(), parse_constant=_reject)
     except UnicodeDecodeError as error:
         raise ApiError(400, "not_utf8", f"{where} is not UTF-8: {error.reason}.") from error
     except RecursionError as error:
         raise ApiError(422, "invalid_event", f"{where} cannot be stored: {TOO_DEEP}.") from error
     except ValueError as error:
-        raise ApiError(400, "not_json", f"{where} is not JSON: {str(error)[:200]}.") from error
+        raise ApiError(400, "not_json", f"{where} is not valid JSON: {str(error)[:200]}.") from error
 
 
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")
+def _reject(constant: str) -> None:
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _event(
     item: Any, position: int, *, run_id: str, batch_id: str, now_ms: int, ttl_seconds: int | None
 ) -> IncomingEvent:
     if not isinstance(item, dict):
-        raise InvalidInput("an event is a JSON object")
+        raise InvalidInput("an event must be a JSON object")
     if item.get("run_id") not in (None, run_id):
-        raise InvalidInput(f"run_id must be that of the address, {run_id[:60]!r}, or be left out")
+        raise InvalidInput(f"run_id must be {run_id[:60]!r} as in the URL, or absent")
     is_dated = item.get("occurred_at") is not None
     complete = {**item, "run_id": run_id}
     if not is_dated:
         complete["occurred_at"] = now_ms
     if item.get("event_id") is not None and not is_dated:
         raise InvalidInput(
-            "an event with an event_id needs its occurred_at too, or a repeated append would not be "
-            "recognised; leave out both, and name the append by an Idempotency-Key"
+            "an event with an event_id needs an occurred_at as well, or a repeated append would not be "
+            "recognised; omit both, and send an Idempotency-Key"
         )
     if item.get("event_id") is None:
-        # They happened in one millisecond, for all that we know; their ids keep them in order.
+        # The events may have the same millisecond; their ids keep them in order.
         complete["event_id"] = f"{batch_id}{position:08x}"
     event = from_wire(complete)
     if len(payload_text(event).encode()) > MAX_PAYLOAD_BYTES:
-        raise InvalidInput(f"the payload has more than {MAX_PAYLOAD_BYTES} bytes; shorten it or split it")
+        raise InvalidInput(f"the payload has more than {MAX_PAYLOAD_BYTES} bytes; shorten or split it")
     if event.ttl is None and ttl_seconds is not None:
         event = replace(event, ttl=event.occurred_at // 1000 + ttl_seconds)
     return IncomingEvent(event, is_dated)
 
 
 def _batch_id(run_id: str, key: str, now_ms: int) -> str:
-    """How the ids of one append begin: the same again for the same key, else unlike any other."""
+    """The prefix of the ids of one append: the same for the same key, else unique."""
     if not key:
         return new_event_id(now_ms)[:24]
-    named = f"{run_id}\0{key}".encode(errors="surrogatepass")
-    return f"{KEYED}{sha256(named).hexdigest()[:20]}"
+    identity = f"{run_id}\0{key}".encode(errors="surrogatepass")
+    return f"{KEYED}{sha256(identity).hexdigest()[:20]}"

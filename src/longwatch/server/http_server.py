@@ -1,4 +1,4 @@
-"""Running the server: a socket, uvicorn, and an end that open streams do not hold up."""
+"""Runs the server: its socket, uvicorn, and a shutdown that does not wait for open streams."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from longwatch.server.context import ServerContext
 from longwatch.server.open_runs import OpenRuns
 
 BACKLOG = 2_048
-KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection costs more than an open one
-GRACE_SECONDS = 0.5  # for answers under way, once streams have been told to end
+KEEP_ALIVE_SECONDS = 30  # clients poll every few seconds, and a new connection costs more than an open one
+GRACE_SECONDS = 0.5  # for responses in progress, once streams were closed
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 OPEN_FILES = 65_536
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's malloc.h
@@ -32,7 +32,7 @@ COLLECT_EVERY = (20_000, 50, 1_000)  # objects, and collections of the younger g
 
 
 class HttpServer(uvicorn.Server):
-    """Tells streams that the server goes down, which uvicorn alone would wait for; remembers the signal."""
+    """Closes streams on a signal, since uvicorn alone would wait for them, and remembers the signal."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -51,25 +51,25 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Without raising them again at the end: stores are still open then."""
+        """Handle signals without raising them again at the end, while stores are still open."""
         loop = asyncio.get_running_loop()
-        taken = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-        if signal.getsignal(taken[-1]) is signal.SIG_IGN:
-            taken = taken[:-1]  # `nohup` ignores SIGHUP, and the server outlives its terminal
-        for each in taken:
+        signals = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+        if signal.getsignal(signals[-1]) is signal.SIG_IGN:
+            signals = signals[:-1]  # under `nohup` the server outlives its terminal
+        for each in signals:
             loop.add_signal_handler(each, self.handle_exit, each, None)
         try:
             yield
         finally:
-            for each in taken:
+            for each in signals:
                 loop.remove_signal_handler(each)
 
 
 def make_config(app: ASGIApp, limits: ServerLimits, trusted_proxies: Sequence[str] = ()) -> uvicorn.Config:
-    """How uvicorn is run. By itself it would trust every process of this machine to be a proxy."""
+    """The configuration of uvicorn, whose default trusts every local process to be a proxy."""
     try:
         from longwatch.server.http_protocol import limited_protocol
-    except ImportError:  # no httptools here: h11 has limits of its own, and takes longer
+    except ImportError:  # without httptools; h11 is slower and has limits of its own
         protocol = "h11"
     else:
         protocol = limited_protocol(limits)
@@ -77,31 +77,31 @@ def make_config(app: ASGIApp, limits: ServerLimits, trusted_proxies: Sequence[st
         app,
         http=protocol,
         log_config=None,
-        access_log=False,  # it would write queries, and a login code is in one
+        access_log=False,  # it would log queries, and one has a login code
         lifespan="off",
         server_header=False,
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type]  # it is awaited, any number will do
+        timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type]  # uvicorn awaits it, any number works
         h11_max_incomplete_event_size=limits.header_bytes,
         ws_max_size=limits.body_bytes,
     )
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where it is installed."""
+    """The factory of uvloop, if it is installed."""
     return uvicorn.Config("", log_config=None).get_loop_factory()
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket at this address, or words on why there is none."""
+    """A socket at this address; `InvalidInput` says why there is none."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-    except (OSError, ValueError) as error:  # ValueError: no host can have such a name
+    except (OSError, ValueError) as error:  # ValueError: an invalid name
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(
             f"Invalid host {host!r}: {reason}. Use an address or a name of this machine with --host."
@@ -116,31 +116,33 @@ def listening_socket(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise InvalidInput(
                 f"Port {port} on {host} is in use, perhaps by another longwatch. Choose another with --port, "
-                "or --port 0 for any that is free."
+                "or --port 0 for any free port."
             ) from error
         if error.errno == errno.EACCES:
             raise InvalidInput(
-                f"Port {port} may not be used. Choose one from 1024 on with --port."
+                f"Port {port} needs privileges. Choose a port from 1024 on with --port."
             ) from error
-        raise InvalidInput(f"{host} port {port} cannot be used: {error.strerror}.") from error
+        raise InvalidInput(
+            f"Cannot listen on {host} port {port}: {error.strerror}. Choose another with --host or --port."
+        ) from error
     return found
 
 
 def collect_less_often() -> None:
-    """Look for unused cycles less often, for a process that is a server and nothing else.
+    """Run the garbage collector less often, for a process that is only a server.
 
-    Each event makes an object for each viewer that waits for it. Going through all of them several times a
-    second took a sixth of what a delivery costs.
+    Each event creates an object for each viewer. Collecting them several times a second took a sixth of the
+    time of a delivery.
     """
-    gc.freeze()  # what was loaded stays
+    gc.freeze()  # loaded modules stay
     gc.set_threshold(*COLLECT_EVERY)
 
 
 def return_memory_early() -> None:
-    """Let glibc give large blocks back to the system when they are freed, for a process that is a server.
+    """Make glibc return large freed blocks to the system, for a process that is only a server.
 
-    By itself it raises the size from which on it does so to that of the largest block it has seen, and keeps
-    a heap for each thread: what was freed after a burst of large events would stay with the process.
+    By default glibc raises its threshold to the largest block so far, and has a heap for each thread: memory
+    that is freed after a burst of large events would stay with the process.
     """
     with suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
@@ -149,7 +151,7 @@ def return_memory_early() -> None:
 
 
 def allow_more_connections() -> None:
-    """Raise the limit of open files as far as this user may: each viewer holds one."""
+    """Raise the limit of open files as far as allowed: each viewer needs one."""
     try:
         import resource
     except ImportError:  # not on every system
@@ -157,7 +159,7 @@ def allow_more_connections() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # some systems allow less than they say; then it stays as it was
+        with suppress(OSError, ValueError):  # some systems allow less than they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
@@ -169,7 +171,7 @@ async def serve(
     *,
     trusted_proxies: Sequence[str] = (),
 ) -> int | None:
-    """Answer until a signal comes, and return it. Meanwhile open runs whose processes are gone are ended."""
+    """Serve until a signal arrives, and return it. Meanwhile, end open runs whose processes are gone."""
     config = make_config(app, context.limits, trusted_proxies)
     server = HttpServer(config, context.closing, ready)
     open_runs = OpenRuns(context.journal, context.observer, context.clock)

@@ -1,9 +1,8 @@
-"""Writes the ending of open runs whose processes are gone, without anyone following them.
+"""Ends open runs whose processes are gone, also if they have no follower.
 
-Every check lists the open runs once and probes the processes that can be judged from this machine. A run that
-died is read again after a grace, in which its parent may still report how it ended; then its ending is
-appended, under the id that every other observer would use. A run that can not be checked or ended is logged
-and keeps no other run open.
+Every check lists the open runs once and probes the processes of this machine. A run that died is read again
+after a grace period, in which its parent may still report an outcome; then its ending is appended, with the
+id that every other observer uses. A run that cannot be checked or ended is logged, and the others go ahead.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class OpenRuns:
-    """The open runs of a journal, checked again and again."""
+    """Checks the open runs of a journal periodically."""
 
     def __init__(self, journal: Journal, observer: Observer, clock: Clock) -> None:
         self._journal = journal
@@ -43,21 +42,21 @@ class OpenRuns:
         self._logged: set[str] = set()  # of the check before
 
     async def run(self, *, sleep: Sleep = asyncio.sleep) -> None:
-        """Check for ever. A problem is logged once while it lasts, and the next check tries again."""
+        """Check forever. A problem is logged once while it lasts, and the next check retries."""
         while True:
             try:
-                died = await asyncio.to_thread(self.died)
+                died = await asyncio.to_thread(self.find_dead)
                 if died:
                     await sleep(GRACE_SECONDS)
                     await asyncio.to_thread(self.end, died)
             except Exception as error:  # noqa: BLE001 - nothing else restarts the checks
-                self._log(f"open runs can not be checked, next try in {CHECK_SECONDS:g} s", error)
+                self._log(f"open runs cannot be checked, next try in {CHECK_SECONDS:g} s", error)
             self._logged, self._problems = self._problems, set()
             await sleep(CHECK_SECONDS)
 
-    def died(self) -> list[RunSummary]:
+    def find_dead(self) -> list[RunSummary]:
         """The open runs whose processes are all gone."""
-        return [run for page in self._pages() for run in self._died_of(page)]
+        return [run for page in self._pages() for run in self._dead_of(page)]
 
     def end(self, runs: Sequence[RunSummary]) -> None:
         """Append the ending of those runs that are still open."""
@@ -66,8 +65,8 @@ class OpenRuns:
                 self._end(run.run_id)
             except JournalUnavailable:  # it would fail for the other runs too
                 raise
-            except Exception as error:  # noqa: BLE001 - the other runs are ended all the same
-                self._log(f"run {run.run_id} can not be ended", error)
+            except Exception as error:  # noqa: BLE001 - the other runs still end
+                self._log(f"run {run.run_id} cannot be ended", error)
 
     def _end(self, run_id: str) -> None:
         death = self._observer.death_of(run_id, read_known(self._journal, run_id))
@@ -75,25 +74,25 @@ class OpenRuns:
             with suppress(EventConflict):  # another observer was first
                 store_death(self._journal, death)
 
-    def _died_of(self, runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
+    def _dead_of(self, runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
         local = [run for run in runs if self._observer.can_judge(run)]
         for run, found in self._liveness(local):
             if found.death is not None:
                 yield run
 
     def _liveness(self, runs: Sequence[RunSummary]) -> Iterator[tuple[RunSummary, Liveness]]:
-        """Each run and what was found of its processes, all at once or, if that fails, one by one."""
+        """Each run with the liveness of its processes: all at once or, if that fails, one by one."""
         try:
             yield from list(zip(runs, self._observer.liveness(runs), strict=True))
-        except Exception as error:  # noqa: BLE001 - the other runs are checked all the same
+        except Exception as error:  # noqa: BLE001 - the other runs are still checked
             if len(runs) == 1:
-                self._log(f"run {runs[0].run_id} can not be checked", error)
+                self._log(f"run {runs[0].run_id} cannot be checked", error)
                 return
             for run in runs:
                 yield from self._liveness([run])
 
     def _log(self, problem: str, error: Exception) -> None:
-        """Log a problem, unless the check before had it too; with a traceback if it is unexpected."""
+        """Log a problem, unless the last check had it as well; with a traceback if it is unexpected."""
         problem = f"{problem}: {error}"
         if problem not in self._logged | self._problems:
             log.warning(problem, exc_info=None if isinstance(error, LongwatchError) else error)

@@ -1,4 +1,4 @@
-"""Responses as bytes: JSON written once, ETags, and the same caching rules everywhere."""
+"""Responses as bytes: JSON, ETags and cache headers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from longwatch.model.run import Condition, Run, RunSummary, conditions
 
 JSON_TYPE = "application/json"
 LINES_TYPE = "application/x-ndjson"
-REVALIDATE = "private, no-cache"  # may be kept, must be asked for again
-POSITION = "Longwatch-Position"  # the header of what a write stored, and of a read that has to include it
-STALE = "Longwatch-Stale"  # the header of an answer that is the last that was known, and why
+REVALIDATE = "private, no-cache"  # may be stored, must be revalidated
+POSITION = "Longwatch-Position"  # the header of what a write stored, and of a read that must include it
+STALE = "Longwatch-Stale"  # the header of a response that is the last known state, with the reason
 
 LASTING_ETA_FIELDS = ("usual_low_ms", "usual_high_ms", "samples", "beyond_usual")  # do not change with time
 
@@ -24,7 +24,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=
 
 
 def to_json(value: object) -> bytes:
-    """The value as JSON. A lone surrogate, which a foreign producer may have written, is told as it is."""
+    """The value as JSON. A lone surrogate of another producer is escaped."""
     text = _encode(value)
     try:
         return text.encode()
@@ -35,7 +35,7 @@ def to_json(value: object) -> bytes:
 def json_response(
     value: object, *, status: int = 200, etag: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A JSON answer, with its etag if it has one."""
+    """A JSON response, with its ETag if it has one."""
     return bytes_response(to_json(value), JSON_TYPE, status=status, etag=etag, headers=headers)
 
 
@@ -47,7 +47,7 @@ def bytes_response(
     etag: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """An answer that is written already."""
+    """A response with this body."""
     all_headers: dict[str, Any] = {"Cache-Control": REVALIDATE, **(headers or {})}
     if etag is not None:
         all_headers["ETag"] = etag
@@ -55,21 +55,18 @@ def bytes_response(
 
 
 def not_modified(etag: str, headers: Mapping[str, str] | None = None) -> Response:
-    """What the caller has is still true."""
+    """The client has the current response."""
     return Response(status_code=304, headers={"Cache-Control": REVALIDATE, "ETag": etag, **(headers or {})})
 
 
-TAG_BYTES = 12
-
-
 def weak_etag(*parts: object) -> str:
-    """A etag that is the same exactly if all parts are."""
+    """An ETag that is the same exactly if all parts are."""
     text = "\0".join(map(str, parts))
-    return f'W/"{blake2b(text.encode(errors="surrogatepass"), digest_size=TAG_BYTES).hexdigest()}"'
+    return f'W/"{blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()}"'
 
 
 def matches(if_none_match: str | None, etag: str) -> bool:
-    """Whether the caller has this already. Compared weakly, as RFC 9110 has it for GET."""
+    """Whether the client has this ETag. The comparison is weak, as RFC 9110 demands for GET."""
     if not if_none_match:
         return False
     if if_none_match == etag:
@@ -81,10 +78,11 @@ def matches(if_none_match: str | None, etag: str) -> bool:
 
 
 def run_etag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()) -> str:
-    """A etag for a run, in a list or whole. An open run grows older, which is no change; that it fell silent,
-    that its process is gone or that its interval became narrower is one.
+    """The ETag of a run, in a list or whole.
+
+    The age of an open run does not change it. Silence, the end of a process or a narrower interval does.
     """
-    # What is missing needs no part of its own: it differs only if the events do. So a summary is enough.
+    # Missing events need no part of their own: they differ only if the events do. So a summary is enough.
     found = conditions(Run(summary), now_ms, observed=observed)
     names = ",".join(each.name if each.name == "silent" else each.message for each in found)
     return weak_etag(
@@ -103,7 +101,7 @@ def run_etag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = (
 
 
 def execution_etag(view: ExecutionLine) -> str:
-    """A etag for an execution. The passing of time does not change it; becoming overdue does."""
+    """The ETag of an execution. The passing of time does not change it; becoming overdue does."""
     fields = {name: value for name, value in vars(view).items() if name != "explained"}
     eta = view.eta
     fields["eta"] = eta and [getattr(eta, name) for name in LASTING_ETA_FIELDS]
@@ -112,5 +110,5 @@ def execution_etag(view: ExecutionLine) -> str:
 
 
 def list_etag(tags: Iterable[str], cursor: str | None) -> str:
-    """The etag of a list of things that have tags of their own."""
+    """The ETag of a list, from the ETags of its items."""
     return weak_etag(*tags, cursor)

@@ -1,4 +1,4 @@
-"""Large responses go through a temporary file, so that a client that reads slowly holds no memory."""
+"""Sends large responses from a temporary file, so that a slow client occupies no memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ log = logging.getLogger("longwatch.server")
 
 
 class SpooledBodies:
-    """Takes a large body from the application at once, and sends it when the application has returned.
+    """Stores a large body in a file, and sends it after the application has returned.
 
-    Until then the response holds the body, and so do the layers around it. Streams pass as they are.
+    Until it returns, the response and the layers around it hold the body. Streams pass unchanged.
     """
 
     def __init__(self, app: ASGIApp, *, large_bytes: int = LARGE_BYTES) -> None:
@@ -31,21 +31,21 @@ class SpooledBodies:
             return
         spooled: IO[bytes] | None = None
 
-        async def spooling(message: Message) -> None:
+        async def spool(message: Message) -> None:
             nonlocal spooled
             if len(message.get("body", b"")) > self._large_bytes and not message.get("more_body", False):
-                spooled = await _written(message["body"])
+                spooled = await _write_file(message["body"])
             if spooled is None:
                 await send(message)
 
-        await self._app(scope, receive, spooling)
+        await self._app(scope, receive, spool)
         if spooled is not None:
             with spooled:
                 await _send_file(spooled, send)
 
 
-async def _written(body: bytes) -> IO[bytes] | None:
-    """The body in a file without a name; None if there is no room for it."""
+async def _write_file(body: bytes) -> IO[bytes] | None:
+    """An unnamed file with the body; None if the disk has no space."""
     try:
         return await asyncio.to_thread(_write, body)
     except OSError as error:
@@ -54,7 +54,7 @@ async def _written(body: bytes) -> IO[bytes] | None:
 
 
 def _write(body: bytes) -> IO[bytes]:
-    file = TemporaryFile(prefix="longwatch-")  # noqa: SIM115 - it is closed when it was sent
+    file = TemporaryFile(prefix="longwatch-")  # noqa: SIM115 - closed after it was sent
     try:
         file.write(body)
         file.seek(0)
@@ -65,6 +65,6 @@ def _write(body: bytes) -> IO[bytes]:
 
 
 async def _send_file(file: IO[bytes], send: Send) -> None:
-    while piece := file.read(PIECE_BYTES):  # written a moment ago: the system has it in its cache
+    while piece := file.read(PIECE_BYTES):  # in the page cache, so reading does not block
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})

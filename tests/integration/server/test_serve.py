@@ -215,7 +215,7 @@ def test_a_weak_token_and_an_open_token_file_are_refused(file: Path, tmp_path: P
         env={**os.environ, "LONGWATCH_TOKEN": "short"},
     )
 
-    assert (shared.returncode, "can be read by others" in shared.stderr) == (2, True)
+    assert (shared.returncode, "Other users can read" in shared.stderr) == (2, True)
     assert (weak.returncode, "16 or more" in weak.stderr) == (2, True)
     assert "short" not in weak.stderr
 

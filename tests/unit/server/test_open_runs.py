@@ -76,7 +76,7 @@ async def test_nothing_is_written_twice() -> None:
 def test_every_page_of_open_runs_is_checked() -> None:
     journal = journal_of([GONE, *[ALIVE] * (PAGE_RUNS + 1)])
 
-    assert [run.run_id for run in open_runs(journal).died()] == ["wf-0"]
+    assert [run.run_id for run in open_runs(journal).find_dead()] == ["wf-0"]
 
 
 def test_a_turn_whose_executor_died_gets_its_one_ending(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_turn_whose_executor_died_gets_its_one_ending(tmp_path: Path) -> None:
             child.kill()
         runs = OpenRuns(journal, Observer(journal, clock=clock), clock)
 
-        runs.end(runs.died())
-        runs.end(runs.died())
+        runs.end(runs.find_dead())
+        runs.end(runs.find_dead())
         ended = conversations.turn("p1", "s1", turn.turn_id)
         found = journal.find_run(turn.turn_id)
 
@@ -132,7 +132,7 @@ async def test_a_run_that_can_not_be_ended_is_logged_once_and_keeps_no_other_ope
     await checked(open_runs(journal), sleeps=6)
 
     assert [run.run_id for run in journal.find_runs().runs if run.status is Status.RUNNING] == ["wf-2"]
-    assert [record.message for record in caplog.records] == ["run wf-2 can not be ended: broken"]
+    assert [record.message for record in caplog.records] == ["run wf-2 cannot be ended: broken"]
 
 
 class Puzzled(Observer):
@@ -150,8 +150,8 @@ def test_a_run_that_can_not_be_probed_is_logged_and_the_others_are_checked(
     journal, clock = journal_of([GONE, GONE, GONE]), FakeClock(now_ms=3_000_000)
     runs = OpenRuns(journal, Puzzled(journal, clock=clock, here=HERE), clock)
 
-    assert [run.run_id for run in runs.died()] == ["wf-2", "wf-0"]
-    assert [record.message for record in caplog.records] == ["run wf-1 can not be checked: no probe"]
+    assert [run.run_id for run in runs.find_dead()] == ["wf-2", "wf-0"]
+    assert [record.message for record in caplog.records] == ["run wf-1 cannot be checked: no probe"]
 
 
 class Broken(MemoryJournal):
@@ -166,7 +166,7 @@ async def test_an_unexpected_error_does_not_end_the_checks(caplog: pytest.LogCap
 
     assert slept == [CHECK_SECONDS] * 3
     assert [record.message for record in caplog.records] == [
-        "open runs can not be checked, next try in 15 s: no descriptors left"
+        "open runs cannot be checked, next try in 15 s: no descriptors left"
     ]
 
 
@@ -184,5 +184,5 @@ async def test_a_journal_that_does_not_answer_is_logged_once_and_asked_again(
 
     assert slept == [CHECK_SECONDS] * 3
     assert [record.message for record in caplog.records] == [
-        "open runs can not be checked, next try in 15 s: no answer"
+        "open runs cannot be checked, next try in 15 s: no answer"
     ]

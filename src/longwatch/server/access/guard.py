@@ -1,6 +1,6 @@
-"""Stands before every request: names, origins, tokens, sizes, times and rates, in plain ASGI.
+"""Checks every request in plain ASGI: hosts, origins, tokens, sizes, times and rates.
 
-It runs for every status poll too, so it looks at each header once and builds nothing it does not need.
+It runs for every status poll as well, so it reads each header once and builds nothing that it does not need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from longwatch.server.access.limits import Rates, ServerLimits, Slots, Traffic
-from longwatch.server.access.origins import Hosts, preflight, sharing
+from longwatch.server.access.origins import Hosts, add_common_headers, preflight
 from longwatch.server.access.scopes import WEBSOCKET, has_route, required_scope
 from longwatch.server.access.tokens import Access, TokenScope
 from longwatch.server.errors import NOT_FOUND, ApiError
@@ -24,11 +24,11 @@ from longwatch.server.page.plain_pages import wants_page
 
 log = logging.getLogger("longwatch.server")
 
-DISCARDED_BODIES = 4  # times the limit of a body, that are read of a refused one
+DISCARDED_BODIES = 4  # times the limit of a body, which are read of a rejected one
 DISCARD_SECONDS = 2.0
 API = "/api/"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-LOOKED_AT = frozenset(
+GUARDED_HEADERS = frozenset(
     {
         b"host",
         b"origin",
@@ -39,24 +39,24 @@ LOOKED_AT = frozenset(
     }
 )
 
-Quick = Callable[[Scope], tuple[Message, Message] | None]
-"""Answers at once what can be answered without waiting: the two messages, or None."""
+FindCached = Callable[[Scope], tuple[Message, Message] | None]
+"""The two messages of a cached response, or None."""
 
 
 @dataclass(slots=True)
 class RequestHeaders:
-    """What the guard needs of a request's headers."""
+    """The headers of a request that the guard needs."""
 
     host: str | None = None
     origin: str | None = None
     length: int | None = None
     fetch_site: bytes = b""
     fetch_mode: bytes = b""
-    wants_method: bool = False  # a browser asks before it calls
+    is_preflight: bool = False
 
 
 class Guard:
-    """Lets a request through to the application, or answers it."""
+    """Passes a request to the application, or rejects it."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class Guard:
         limits: ServerLimits,
         closing: asyncio.Event,
         traffic: Traffic | None = None,
-        quick: Quick = lambda scope: None,
+        find_cached: FindCached = lambda scope: None,
     ) -> None:
         self._traffic = traffic or Traffic()
         self._app = app
-        self._quick = quick
+        self._find_cached = find_cached
         self._access = access
         self._hosts = hosts
         self._limits = limits
@@ -86,86 +86,80 @@ class Guard:
         self._traffic.requests += 1
         shared: str | None = None
         try:
-            asked = self._asked(scope)
-            self._check_names(scope, asked)
-            if asked.origin is not None and asked.origin in self._hosts.origins:
-                shared = asked.origin
-                if asked.wants_method and scope["method"] == "OPTIONS":
+            headers = self._read_headers(scope)
+            self._check_names(headers)
+            if headers.origin is not None and headers.origin in self._hosts.origins:
+                shared = headers.origin
+                if headers.is_preflight and scope["method"] == "OPTIONS":
                     await preflight(send, shared)
                     return
             self._check_scope(scope)
             if scope["type"] == "websocket":
                 await self._hold(scope, receive, send)
             elif scope["method"] not in READING:
-                await self._write(scope, receive, sharing(send, shared), asked)
+                await self._write(scope, receive, add_common_headers(send, shared), headers)
             elif _is_held(scope):
-                await self._hold(scope, receive, sharing(send, shared))
-            elif shared is None and (known := self._quick(scope)) is not None:
-                start, body = known
+                await self._hold(scope, receive, add_common_headers(send, shared))
+            elif shared is None and (cached := self._find_cached(scope)) is not None:
+                start, body = cached
                 await send(start)
                 await send(body)
             else:
-                await self._answer(scope, receive, sharing(send, shared))
+                await self._respond(scope, receive, add_common_headers(send, shared))
         except ApiError as error:
             self._traffic.refused += 1
-            log.debug("refused %s %s: %s", scope.get("method", "WS"), scope["path"], error.code)
-            await refuse(scope, sharing(send, shared), error)
+            log.debug("rejected %s %s: %s", scope.get("method", "WS"), scope["path"], error.code)
+            await send_error(scope, add_common_headers(send, shared), error)
 
-    def _asked(self, scope: Scope) -> RequestHeaders:
-        limits, asked, size = self._limits, RequestHeaders(), 0
+    def _read_headers(self, scope: Scope) -> RequestHeaders:
+        limits, found, size = self._limits, RequestHeaders(), 0
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > limits.target_bytes:
-            raise ApiError(
-                414, "uri_too_long", f"The address is longer than {limits.target_bytes} bytes. Ask for less."
-            )
+            raise limits.url_too_long()
         for name, value in headers:
             size += len(name) + len(value)
-            if name not in LOOKED_AT:
+            if name not in GUARDED_HEADERS:
                 continue
             if name == b"host":
-                if asked.host is not None:
+                if found.host is not None:
                     raise ApiError(400, "bad_request", "The request has two Host headers.")
-                asked.host = value.decode("latin-1")
+                found.host = value.decode("latin-1")
             elif name == b"origin":
-                asked.origin = value.decode("latin-1")
+                found.origin = value.decode("latin-1")
             elif name == b"content-length":
-                asked.length = (
-                    int(value[:18]) if value.isdigit() else None
-                )  # so many bytes are too many anyway
+                found.length = int(value[:18]) if value.isdigit() else None  # 18 digits exceed any limit
             elif name == b"sec-fetch-site":
-                asked.fetch_site = value
+                found.fetch_site = value
             elif name == b"sec-fetch-mode":
-                asked.fetch_mode = value
+                found.fetch_mode = value
             elif name == b"access-control-request-method":
-                asked.wants_method = True
+                found.is_preflight = True
         if len(headers) > limits.header_count or size > limits.header_bytes:
-            raise ApiError(
-                431,
-                "request_header_fields_too_large",
-                f"A request may have {limits.header_count} headers of {limits.header_bytes} bytes together. "
-                "Send fewer.",
-            )
-        return asked
+            raise limits.headers_too_large()
+        return found
 
-    def _check_names(self, scope: Scope, asked: RequestHeaders) -> None:
-        if asked.host is None:
+    def _check_names(self, headers: RequestHeaders) -> None:
+        if headers.host is None:
             raise ApiError(400, "bad_request", "The request has no Host header.")
-        if not self._hosts.serves(asked.host):
+        if not self._hosts.serves(headers.host):
             raise ApiError(
                 403,
                 "foreign_host",
-                f"This server does not answer to {asked.host[:100]!r}. Should it? Add --allow-host.",
+                f"Host {headers.host[:100]!r} is not allowed. Allow it with --allow-host.",
             )
-        if asked.origin is not None:
-            if not self._hosts.admits(asked.origin, asked.host):
+        if headers.origin is not None:
+            if not self._hosts.admits(headers.origin, headers.host):
                 raise ApiError(
                     403,
                     "foreign_origin",
-                    f"Pages of {asked.origin[:100]!r} may not call this server. "
-                    "Should they? Add --allow-origin.",
+                    f"Origin {headers.origin[:100]!r} is not allowed. Allow it with --allow-origin.",
                 )
-        elif asked.fetch_site == b"cross-site" and asked.fetch_mode != b"navigate":
-            raise ApiError(403, "foreign_origin", "Pages of other sites may not load anything from here.")
+        elif headers.fetch_site == b"cross-site" and headers.fetch_mode != b"navigate":
+            raise ApiError(
+                403,
+                "foreign_origin",
+                "Other sites may not load this. Allow their origin with --allow-origin.",
+            )
 
     def _check_scope(self, scope: Scope) -> None:
         if self._access.is_open:
@@ -173,33 +167,33 @@ class Guard:
         required = required_scope(scope.get("method", WEBSOCKET), scope["path"])
         if required is None:
             return
-        has = self._access.scope_of(scope["headers"])
-        if has is None or not has.allows(required):
-            raise missing_scope(scope, has)
+        granted = self._access.scope_of(scope["headers"])
+        if granted is None or not granted.allows(required):
+            raise missing_scope(scope, granted)
 
-    async def _write(self, scope: Scope, receive: Receive, send: Send, asked: RequestHeaders) -> None:
-        early = self._rates.take(client_of(scope), asyncio.get_running_loop().time())
-        if early:
+    async def _write(self, scope: Scope, receive: Receive, send: Send, headers: RequestHeaders) -> None:
+        wait_seconds = self._rates.take(client_of(scope), asyncio.get_running_loop().time())
+        if wait_seconds:
             raise ApiError(
                 429,
                 "too_many_requests",
-                "Too many writes. Wait as long as Retry-After says, and send more events at once.",
-                headers={"Retry-After": str(ceil(early))},
+                "Too many writes. Retry after the seconds in Retry-After, and send more events at once.",
+                headers={"Retry-After": str(ceil(wait_seconds))},
             )
         try:
-            body = await self._body(receive, asked)
+            body = await self._body(receive, headers)
         except ApiError as error:
             if error.status == 413 and not any(name == b"expect" for name, _ in scope["headers"]):
                 await _discard(receive, DISCARDED_BODIES * self._limits.body_bytes)
             raise
         if body is None:
             return
-        await self._answer(scope, _replayed(body, receive), send)
+        await self._respond(scope, _replay(body, receive), send)
 
-    async def _body(self, receive: Receive, asked: RequestHeaders) -> bytes | None:
-        """The whole body, in good time; None if the caller has left."""
+    async def _body(self, receive: Receive, headers: RequestHeaders) -> bytes | None:
+        """The whole body within the time limit; None if the client disconnected."""
         most = self._limits.body_bytes
-        if asked.length is not None and asked.length > most:
+        if headers.length is not None and headers.length > most:
             raise _too_large(most)
         parts: list[bytes] = []
         size, more = 0, True
@@ -224,32 +218,32 @@ class Guard:
             raise ApiError(
                 408,
                 "request_timeout",
-                f"The body did not arrive within {seconds:g} s. Send it again.",
+                f"The body did not arrive within {seconds:g} s. Retry.",
                 headers={"Connection": "close"},
             ) from None
         return b"".join(parts)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the application answer, in good time, or with whatever it has when the server goes down."""
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application respond within the time limit, or until the server shuts down."""
         started = False
         try:
             async with asyncio.timeout(self._limits.answer_seconds) as limit:
 
-                async def noting(message: Message) -> None:
+                async def record(message: Message) -> None:
                     nonlocal started
                     if not started:
                         started = True
                         limit.reschedule(None)
                     await send(message)
 
-                await self._app(scope, receive, noting)
+                await self._app(scope, receive, record)
         except TimeoutError:
             if started:
                 raise
             raise ApiError(
                 503,
                 "too_slow",
-                f"No answer within {self._limits.answer_seconds:g} s. Ask for less, or try again.",
+                f"No response within {self._limits.answer_seconds:g} s. Request less, or retry.",
                 headers={"Retry-After": "5"},
             ) from None
         except asyncio.CancelledError:
@@ -259,13 +253,13 @@ class Guard:
                 raise _closing() from None
 
     async def _hold(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A stream, a socket or a long poll: there are only so many, and one whose caller left ends."""
-        with self._slots.held(client_of(scope)) as got:
-            if not got:
+        """Serve a stream, socket or long poll. Their number is limited; each ends when its client leaves."""
+        with self._slots.held(client_of(scope)) as is_free:
+            if not is_free:
                 raise ApiError(
                     503,
                     "too_many_streams",
-                    "Too many streams are open. Close one, or poll without `wait`.",
+                    "Too many open streams. Close one, or poll without `wait`.",
                     headers={"Retry-After": "5"},
                 )
             if scope["type"] == "http" and b"wait=" in scope["query_string"]:
@@ -274,42 +268,42 @@ class Guard:
             try:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
-                # A stream that could not be ended in good time, since its reader had stopped reading.
+                # The stream did not end in time, because its client had stopped reading.
                 if not self._closing.is_set():
                     raise
 
     async def _poll(self, scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
-        answering = loop.create_task(self._answer(scope, _no_body, send))
-        leaving = loop.create_task(_left(receive))
+        responding = loop.create_task(self._respond(scope, _no_body, send))
+        leaving = loop.create_task(_wait_for_disconnect(receive))
         try:
-            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if answering.done():
-                answering.result()
+            await asyncio.wait((responding, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if responding.done():
+                responding.result()
         finally:
-            for task in (answering, leaving):
+            for task in (responding, leaving):
                 task.cancel()
-            await asyncio.gather(answering, leaving, return_exceptions=True)
+            await asyncio.gather(responding, leaving, return_exceptions=True)
 
 
-def missing_scope(scope: Scope, has: TokenScope | None) -> ApiError:
-    """Why a request is refused. That a path has no route is told to callers with a token, and to browsers."""
+def missing_scope(scope: Scope, granted: TokenScope | None) -> ApiError:
+    """The error of a rejected request. Only browsers and clients with a token learn about unknown routes."""
     path, method = scope["path"], scope.get("method", WEBSOCKET)
     is_page = wants_page(scope) and not path.startswith(API)
-    if not has_route(path) and (has is not None or is_page):
-        return ApiError(404, NOT_FOUND, f"Nothing at {path[:200]}. GET /openapi.json lists every route.")
-    if has is None:
+    if not has_route(path) and (granted is not None or is_page):
+        return ApiError(404, NOT_FOUND, f"No route {path[:200]}. GET /openapi.json lists every route.")
+    if granted is None:
         return ApiError(
             401,
             "unauthorized",
-            "A token is needed: send it as `Authorization: Bearer …`, or open /login in a browser.",
+            "Token required. Send it as `Authorization: Bearer …`, or open /login in a browser.",
             headers={"WWW-Authenticate": "Bearer"},
         )
     return ApiError(403, "forbidden", f"{method} {path[:200]} needs a token with the write scope.")
 
 
 def client_of(scope: Scope) -> str:
-    """Whom the rates count for."""
+    """The client that rates and slots are counted for."""
     client = scope.get("client")
     return client[0] if client else ""
 
@@ -318,8 +312,8 @@ def _is_held(scope: Scope) -> bool:
     return b"wait=" in scope["query_string"] or scope["path"] == "/api/stream"
 
 
-async def refuse(scope: Scope, send: Send, error: ApiError) -> None:
-    """Send the error, also in the place of a WebSocket's handshake."""
+async def send_error(scope: Scope, send: Send, error: ApiError) -> None:
+    """Send the error, also instead of a WebSocket's handshake."""
     if scope["type"] == "http":
         await error.response_to(scope)(scope, _no_body, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
@@ -331,23 +325,23 @@ async def refuse(scope: Scope, send: Send, error: ApiError) -> None:
 
 
 def _closing() -> ApiError:
-    return ApiError(503, "closing", "The server goes down. Try again soon.", headers={"Retry-After": "1"})
+    return ApiError(503, "closing", "The server is shutting down. Retry.", headers={"Retry-After": "1"})
 
 
 def _too_large(most: int) -> ApiError:
     return ApiError(
         413,
         "content_too_large",
-        f"The body is larger than {most} bytes. Send it in parts.",
+        f"The body is larger than {most} bytes. Split it.",
         headers={"Connection": "close"},
     )
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Read and drop the rest of a body that is refused, up to a limit.
+    """Read and drop the rest of a rejected body, up to a limit.
 
-    Clients that send the whole body before they read, as `http.client` does, would find the connection closed
-    and never see the response.
+    A client that sends the whole body before it reads, as `http.client` does, would find the connection
+    closed and never receive the response.
     """
     size, more = 0, True
     with suppress(TimeoutError):
@@ -358,15 +352,15 @@ async def _discard(receive: Receive, most: int) -> None:
                 more = message.get("more_body", False)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Hands over a body that was read already."""
-    given = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that returns a body that was read already."""
+    is_sent = False
 
     async def replay() -> MutableMapping[str, Any]:
-        nonlocal given
-        if given:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        given = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
@@ -376,7 +370,7 @@ async def _no_body() -> MutableMapping[str, Any]:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def _left(receive: Receive) -> None:
-    """Return when the caller has gone."""
+async def _wait_for_disconnect(receive: Receive) -> None:
+    """Return when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Limits of the server, and the rate of requests that one caller may make."""
+"""Limits of the server: sizes, times, rates and numbers."""
 
 from __future__ import annotations
 
@@ -7,42 +7,56 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from longwatch.server.errors import ApiError
+
 KIB, MIB = 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """What the server takes and gives at most."""
+    """The limits of a server."""
 
     body_bytes: int = 16 * MIB
     header_bytes: int = 32 * KIB  # all headers of a request together
     header_count: int = 100
-    target_bytes: int = 16 * KIB  # of path and query; a cursor of DynamoDB may take some of that
+    target_bytes: int = 16 * KIB  # of path and query; a cursor of DynamoDB may be long
     batch_events: int = 5_000  # in one append
     body_seconds: float = 30.0  # for a request's body to arrive
     header_seconds: float = 10.0  # for a request's headers to arrive, from when the connection opens
-    answer_seconds: float = 60.0  # for an answer to begin, beyond what `wait` asks for
+    answer_seconds: float = 60.0  # for a response to begin, beyond `wait`
     wait_seconds: float = 30.0  # the longest poll
     connections: int = 20_000  # open at once, of any kind
     streams: int = 10_000  # streams, sockets and long polls at once
-    streams_per_client: int = 10_000  # of one address; behind a proxy all have the same
+    streams_per_client: int = 10_000  # of one IP address; behind a proxy all clients have the same
     writes_per_second: float = 200.0  # of one client, on average
-    writes_at_once: int = 1_000  # of one client, before the average holds
+    writes_at_once: int = 1_000  # of one client in a burst
+
+    def url_too_long(self) -> ApiError:
+        return ApiError(
+            414, "uri_too_long", f"The URL is longer than {self.target_bytes} bytes. Shorten the query."
+        )
+
+    def headers_too_large(self) -> ApiError:
+        return ApiError(
+            431,
+            "request_header_fields_too_large",
+            f"More than {self.header_count} headers or {self.header_bytes} bytes of headers. Send fewer.",
+        )
 
 
-MOST_CLIENTS = 10_000  # that are remembered
+MOST_CLIENTS = 10_000  # with a bucket
 
 
 class Rates:
-    """A bucket for each client: it holds some writes at once and fills again at a steady rate."""
+    """A token bucket for each client: it allows a burst of writes and refills at a steady rate."""
 
     def __init__(self, per_second: float, at_once: int) -> None:
         self._per_second = per_second
         self._at_once = float(at_once)
-        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was so
+        self._buckets: dict[str, tuple[float, float]] = {}  # writes left, and when
 
     def take(self, client: str, now: float) -> float:
-        """Count one write. Returns how many seconds too early it is; 0 if it may be made."""
+        """Count one write. Return the seconds to wait before it; 0 if it is allowed."""
         left, then = self._buckets.get(client, (self._at_once, now))
         left = min(self._at_once, left + (now - then) * self._per_second)
         if left < 1.0:
@@ -53,25 +67,25 @@ class Rates:
         return 0.0
 
     def _forget(self, now: float) -> None:
-        """Whose bucket is full again needs none; if that frees nothing, all begin anew."""
+        """Drop full buckets; if none is full, drop all."""
         full = self._at_once / self._per_second
-        self._buckets = {client: known for client, known in self._buckets.items() if now - known[1] < full}
+        self._buckets = {client: found for client, found in self._buckets.items() if now - found[1] < full}
         if len(self._buckets) >= MOST_CLIENTS:
             self._buckets.clear()
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What has come in, counted."""
+    """Counters of requests."""
 
     requests: int = 0
     refused: int = 0
-    held: int = 0  # streams, sockets and long polls that are open
+    held: int = 0  # open streams, sockets and long polls
     journal_failures: int = 0  # requests that found the journal unavailable
 
 
 class Slots:
-    """How many streams, sockets and long polls are open."""
+    """Limits the number of open streams, sockets and long polls."""
 
     def __init__(self, most: int, most_per_client: int, traffic: Traffic | None = None) -> None:
         self._most = most
@@ -79,14 +93,10 @@ class Slots:
         self._held: Counter[str] = Counter()
         self._traffic = traffic or Traffic()
 
-    @property
-    def taken(self) -> int:
-        return self._traffic.held
-
     @contextmanager
     def held(self, client: str) -> Iterator[bool]:
-        """Hold one while the block runs. False if there is none left for this client."""
-        if self.taken >= self._most or self._held[client] >= self._most_per_client:
+        """Hold a slot while the block runs. False if none is left for this client."""
+        if self._traffic.held >= self._most or self._held[client] >= self._most_per_client:
             if not self._held[client]:
                 del self._held[client]
             yield False

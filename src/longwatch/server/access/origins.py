@@ -1,8 +1,8 @@
-"""Hosts the server answers to, and origins that may call it. Stops DNS rebinding and foreign pages.
+"""Allowed hosts and origins, and CORS headers: protection against DNS rebinding and pages of other sites.
 
-A page of another site can make a browser call this machine, under a name of its own that it lets point here.
-It cannot choose the Host header, nor leave out the Origin. An address in figures is nobody's name, so a Host
-of figures is safe wherever the server listens.
+A page of another site can make a browser call this machine, with a host name that resolves to it. It cannot
+choose the Host header or omit the Origin. A Host that is an IP address cannot be such a name, so it is safe
+wherever the server listens.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The names that are served, in lower case and without a port, and the origins that are let in."""
+    """The allowed host names, in lower case and without a port, and the allowed origins."""
 
     names: frozenset[str] = LOOPBACK_NAMES
     origins: frozenset[str] = frozenset()
-    any_address: bool = False  # also any address in figures, for a server that listens on all of them
+    any_address: bool = False  # also any IP address, for a server that listens on all interfaces
 
     @classmethod
     def of(
         cls, host: str, *, allow_hosts: tuple[str, ...] = (), allow_origins: tuple[str, ...] = ()
     ) -> Hosts:
-        """What follows from where the server listens and what is let in besides."""
+        """The hosts of a server that listens on this host, and further allowed ones."""
         names = {_bracketed(name.lower()) for name in (host, *allow_hosts) if name}
         origins = {parse_origin(origin) for origin in allow_origins}
         return cls(LOOPBACK_NAMES | names, frozenset(origins), any_address=not is_loopback(host))
 
     def serves(self, host: str) -> bool:
-        """Whether a Host header names this server."""
+        """Whether a Host header is allowed."""
         if host in self.names:
             return True
         name = name_of(host)
-        return name in self.names or (self.any_address and _is_figures(name))
+        return name in self.names or (self.any_address and _is_ip_address(name))
 
     def admits(self, origin: str, host: str) -> bool:
-        """Whether a page of this origin may call: one of this server, or one that is let in."""
+        """Whether a page of this origin may call: the server's own origin, or an allowed one."""
         if origin in self.origins:
             return True
         try:
@@ -59,19 +59,19 @@ class Hosts:
 
 
 def parse_origin(origin: str) -> str:
-    """The origin as browsers write it, or `InvalidInput`."""
+    """The origin as browsers write it."""
     try:
         parts = urlsplit(origin)
-        _ = parts.port  # read only now, and wrong only then
+        _ = parts.port  # raises if it is invalid
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-        raise InvalidInput(f"{origin!r} is no origin; write it like https://example.org:8443.")
+        raise InvalidInput(f"Invalid origin {origin!r}. Use a form like https://example.org:8443.")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def parse_proxy(text: str) -> str:
-    """The address or network of a proxy, or `InvalidInput`."""
+    """The IP address or network of a proxy."""
     try:
         return str(ip_network(text, strict=False) if "/" in text else ip_address(text))
     except ValueError as error:
@@ -90,7 +90,7 @@ def name_of(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
+    """Whether a server on this host is reachable from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -99,7 +99,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_figures(name: str) -> bool:
+def _is_ip_address(name: str) -> bool:
     try:
         ip_address(name.strip("[]"))
     except ValueError:
@@ -128,8 +128,8 @@ SECURITY_HEADERS = (
 )
 
 
-def sharing(send: Send, origin: str | None) -> Send:
-    """Add what every answer carries, and what lets a page of another origin read it."""
+def add_common_headers(send: Send, origin: str | None) -> Send:
+    """A `send` that adds the headers of every response, and CORS headers for an allowed origin."""
     extra = list(SECURITY_HEADERS)
     if origin is not None:
         extra = [
@@ -141,7 +141,7 @@ def sharing(send: Send, origin: str | None) -> Send:
             (b"vary", b"Origin"),
         ]
 
-    async def adding(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
             names = {name for name, _ in headers}
@@ -149,13 +149,13 @@ def sharing(send: Send, origin: str | None) -> Send:
             message = {**message, "headers": headers}
         await send(message)
 
-    # Only the start of an answer is changed: a stream sends the rest past this, and each delivery costs less.
-    adding.bare = send  # type: ignore[attr-defined]
-    return adding
+    # Only the start of a response changes. A stream bypasses this afterwards, which makes deliveries cheaper.
+    send_with_headers.bare = send  # type: ignore[attr-defined]
+    return send_with_headers
 
 
 async def preflight(send: Send, origin: str) -> None:
-    """Tell a browser what a page of this origin may call."""
+    """Respond to a CORS preflight request of this origin."""
     headers = [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-allow-methods", CORS_METHODS),

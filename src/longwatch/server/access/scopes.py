@@ -17,7 +17,7 @@ from longwatch.server.page.static_files import PAGE_PATHS
 
 PUBLIC: Final = None  # no token is required
 READ, WRITE = TokenScope.READ, TokenScope.WRITE
-WEBSOCKET = "WEBSOCKET"  # in the place of a method
+WEBSOCKET = "WEBSOCKET"  # instead of a method
 
 PROJECT = "/api/projects/{project_id}"
 SESSION = f"{PROJECT}/sessions/{{session_id}}"
@@ -72,7 +72,7 @@ REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
 
 
 def required_scope(method: str, path: str) -> TokenScope | None:
-    """What a request requires; None if it requires no token."""
+    """The scope that a request requires; None if it requires no token."""
     for pattern, required in _PATTERNS.get("GET" if method == "HEAD" else method, ()):
         if pattern.match(path):
             return required
@@ -85,13 +85,13 @@ def has_route(path: str) -> bool:
 
 
 def _pattern(templates: Iterable[str]) -> re.Pattern[str]:
-    """One pattern for all of these paths: it is matched for every request."""
+    """One pattern for all of these paths, since every request is matched."""
     texts = (re.sub(r"\?P<\w+>", "?:", compile_path(each)[0].pattern) for each in templates)
     return re.compile("|".join(texts))
 
 
 def _patterns(method: str) -> tuple[tuple[re.Pattern[str], TokenScope | None], ...]:
-    """The strictest first: a path that matches two entries requires what the stricter one does."""
+    """Patterns by scope, the strictest first: a path that matches two requires the stricter scope."""
     found = {
         required: [path for (each, path), needed in REQUIRED.items() if (each, needed) == (method, required)]
         for required in (WRITE, READ, PUBLIC)

@@ -1,8 +1,7 @@
-"""Who may come in: tokens with a scope, a cookie for browsers, and a code that is exchanged for it once.
+"""Access: tokens with a scope, a cookie for browsers, and a one-time code that is exchanged for the cookie.
 
-A token is never written to a log and never stands in an address. Everything secret is compared in constant
-time. A cookie is signed with a key made from the tokens, so that every server with the same tokens takes it,
-and none does once the tokens are changed.
+A token is never logged and never part of a URL. Secrets are compared in constant time. A cookie is signed
+with a key derived from the tokens, so that every server with the same tokens accepts it, until they change.
 """
 
 from __future__ import annotations
@@ -51,11 +50,13 @@ class Tokens:
         for token in filter(None, (self.write, self.read)):
             if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
                 raise InvalidInput(
-                    f"A token must have {SHORTEST_TOKEN} or more printable ASCII characters without spaces; "
-                    "leave it out, and a good one is made."
+                    f"Invalid token. Use {SHORTEST_TOKEN} or more printable ASCII characters without spaces. "
+                    "Without a token, longwatch generates one."
                 )
         if self.write == self.read:
-            raise InvalidInput("The tokens for reading and for writing are the same; leave one out.")
+            raise InvalidInput(
+                "The read token and the write token are the same. Use different ones, or omit the first."
+            )
 
     @classmethod
     def new(cls) -> Tokens:
@@ -63,7 +64,7 @@ class Tokens:
 
 
 class Access:
-    """Decides for each request. Without tokens everybody may do everything."""
+    """Decides what a request may do. Without tokens, every request may do everything."""
 
     def __init__(self, tokens: Tokens | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -79,11 +80,11 @@ class Access:
 
     @property
     def is_open(self) -> bool:
-        """Whether no token is needed."""
+        """Whether no token is required."""
         return not self._digests
 
     def scope_of(self, headers: Headers) -> TokenScope | None:
-        """What a request may do by its headers; None: nothing. A token that is given counts alone."""
+        """The scope of a request, by its headers; None: nothing. A token takes precedence over cookies."""
         if self.is_open:
             return TokenScope.WRITE
         cookies: list[bytes] = []
@@ -97,7 +98,7 @@ class Access:
         return next((scope for scope in scopes if scope is not None), None)
 
     def scope_of_token(self, token: bytes) -> TokenScope | None:
-        """What this token allows. Takes the same time whichever it is."""
+        """The scope of this token, in constant time."""
         given, found = sha256(token).digest(), None
         for scope, digest in self._digests:
             if hmac.compare_digest(given, digest):
@@ -105,35 +106,35 @@ class Access:
         return found
 
     def new_code(self) -> str:
-        """A code that can be exchanged once, soon, for a cookie that allows everything."""
+        """A code that can be exchanged once, within ten minutes, for a cookie with the write scope."""
         code = secrets.token_urlsafe(24)
         self._codes[_digest(code)] = self._clock.now_ms() + CODE_SECONDS * 1000
         return code
 
     def redeem(self, code: str) -> bool:
-        """Whether this code is good. It is not any more after that."""
-        given, now, good = _digest(code), self._clock.now_ms(), False
+        """Whether this code is valid. Afterwards it is not."""
+        given, now, is_valid = _digest(code), self._clock.now_ms(), False
         for digest, ends in list(self._codes.items()):
             if hmac.compare_digest(given, digest):
-                good = now < ends
+                is_valid = now < ends
                 del self._codes[digest]
-        return good
+        return is_valid
 
     def new_cookie(self, scope: TokenScope) -> str:
         """The value of a cookie with this scope."""
         ends = self._clock.now_ms() // 1000 + COOKIE_SECONDS
-        said = f"{scope.value}.{ends}.{secrets.token_hex(8)}"
-        return f"{said}.{self._signature(said)}"
+        claims = f"{scope.value}.{ends}.{secrets.token_hex(8)}"
+        return f"{claims}.{self._signature(claims)}"
 
     def _scope_of_cookie(self, value: str) -> TokenScope | None:
-        said, _, signature = value.rpartition(".")
-        if not hmac.compare_digest(self._signature(said).encode(), signature.encode(errors="replace")):
+        claims, _, signature = value.rpartition(".")
+        if not hmac.compare_digest(self._signature(claims).encode(), signature.encode(errors="replace")):
             return None
-        word, ends, _ = said.split(".")  # signed by us, so it has this form
+        word, ends, _ = claims.split(".")  # signed by a server, so it has this form
         return TokenScope(word) if self._clock.now_ms() // 1000 < int(ends) else None
 
-    def _signature(self, said: str) -> str:
-        return hmac.digest(self._key, said.encode(errors="replace"), "sha256").hex()
+    def _signature(self, claims: str) -> str:
+        return hmac.digest(self._key, claims.encode(errors="replace"), "sha256").hex()
 
 
 def _digest(secret: str) -> bytes:
@@ -141,7 +142,7 @@ def _digest(secret: str) -> bytes:
 
 
 def _cookies(header: bytes) -> Iterable[str]:
-    """The values of our cookie in a header; a browser may send several of one name."""
+    """The values of our cookie in a header; a browser may send several."""
     for part in header.decode("latin-1").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:
@@ -154,22 +155,22 @@ FILE_NAME = "server-tokens.json"
 
 
 def find_tokens(file: Path, environment: Mapping[str, str]) -> tuple[Tokens, str]:
-    """The tokens, and where they are kept."""
+    """The tokens, and where they are stored."""
     write = environment.get(WRITE_VARIABLE)
     if write:
         return Tokens(write, environment.get(READ_VARIABLE) or None), WRITE_VARIABLE
     try:
-        return _made(file), str(file)
+        return _create(file), str(file)
     except FileExistsError:
         return _read(file), str(file)
     except OSError as error:
         raise InvalidInput(
-            f"{file} cannot be written: {error.strerror}. Choose another with --token-file, or set "
+            f"Cannot write {file}: {error.strerror}. Choose another file with --token-file, or set "
             f"{WRITE_VARIABLE}."
         ) from error
 
 
-def _made(file: Path) -> Tokens:
+def _create(file: Path) -> Tokens:
     """New tokens in a new file that only this user can read."""
     make_private_directory(file.parent)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -184,11 +185,13 @@ def _read(file: Path) -> Tokens:
     try:
         if os.name == "posix" and file.stat().st_mode & 0o077:
             raise InvalidInput(
-                f"{file} can be read by others. Run `chmod 600 {file}`, or delete it to get new tokens."
+                f"Other users can read {file}. Run `chmod 600 {file}`, or delete it to get new tokens."
             )
         found = json.loads(file.read_text(encoding="utf-8"))
         return Tokens(found["write"], found.get("read"))
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
+        raise InvalidInput(
+            f"Cannot read {file}: {error.strerror}. Choose another file with --token-file."
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"{file} does not hold tokens. Delete it to get new ones.") from error
+        raise InvalidInput(f"{file} has no valid tokens. Delete it to get new ones.") from error

@@ -1,7 +1,6 @@
-"""The status of a turn in plain ASGI, ahead of the framework: what is asked most often costs least.
+"""The status of a turn in plain ASGI, in front of the framework: the most frequent request costs least.
 
-The answer comes from the board. Whether the caller has it already is decided by the etag, before a body is
-looked at.
+The response comes from the run cache. The ETag decides on a 304 before a body is rendered.
 """
 
 from __future__ import annotations
@@ -25,38 +24,38 @@ ALLOW = {"Allow": "GET, HEAD"}
 
 
 class FastStatus:
-    """Answers `…/turns/{t}/status`, and lets everything else through."""
+    """Serves `…/turns/{t}/status` and passes everything else on."""
 
     def __init__(self, app: ASGIApp, context: ServerContext) -> None:
         self._app = app
         self._context = context
 
-    def quick(self, scope: Scope) -> AsgiResponse | None:
-        """The answer if it is known already, which it is for all but the first who ask about a turn."""
-        asked = _parts(scope["path"])
-        if asked is None or scope["query_string"] or scope["method"] != "GET":
+    def find_cached(self, scope: Scope) -> AsgiResponse | None:
+        """The response if the turn is cached, which it is after the first request."""
+        ids = _parts(scope["path"])
+        if ids is None or scope["query_string"] or scope["method"] != "GET":
             return None
-        project, session, turn = asked
+        project, session, turn = ids
         if _header(scope, POSITION_NAME) is not None:
             return None  # the journal has to be read
         watched = self._context.run_cache.glance(TURN, turn)
         if watched is None or not watched.state.belongs_to(project, session):
             return None
         if self._context.hub.trouble(turn) is not None:
-            return None  # the answer has to say so
-        return _told(watched.state, _header(scope, b"if-none-match"))
+            return None  # the response has to say so
+        return _select(watched.state, _header(scope, b"if-none-match"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = _parts(scope["path"]) if scope["type"] == "http" else None
-        if asked is None:
+        ids = _parts(scope["path"]) if scope["type"] == "http" else None
+        if ids is None:
             await self._app(scope, receive, send)
             return
         try:
             if scope["method"] not in ("GET", "HEAD"):
                 raise ApiError(
-                    405, "method_not_allowed", "The status of a turn can only be read.", headers=ALLOW
+                    405, "method_not_allowed", "The status of a turn supports only GET.", headers=ALLOW
                 )
-            start, body = await self._answer(scope, *asked)
+            start, body = await self._respond(scope, *ids)
             await send(start)
             await send(body if scope["method"] == "GET" else NOTHING)
         except LongwatchError as error:
@@ -64,17 +63,17 @@ class FastStatus:
         except ApiError as error:
             await error.send(send)
 
-    async def _answer(self, scope: Scope, project: str, session: str, turn: str) -> AsgiResponse:
+    async def _respond(self, scope: Scope, project: str, session: str, turn: str) -> AsgiResponse:
         query: bytes = scope["query_string"]
         wait = wait_of(query) if query else 0
-        known = _header(scope, b"if-none-match")
+        etag = _header(scope, b"if-none-match")
         position = (_header(scope, POSITION_NAME) or b"").decode("latin-1")
         watched = await find_cached_turn(self._context, project, session, turn, position)
-        if wait and known is not None:
-            has = known.decode("latin-1")
+        if wait and etag is not None:
+            has = etag.decode("latin-1")
             until = deadline(self._context, wait)
-            await wait_for_change(self._context, watched, lambda told: not matches(has, told.tag), until)
-        start, body = _told(watched.state, known)
+            await wait_for_change(self._context, watched, lambda turn: not matches(has, turn.tag), until)
+        start, body = _select(watched.state, etag)
         stale = stale_headers(self._context, turn)
         if stale:
             more = [(name.lower().encode(), value.encode()) for name, value in stale.items()]
@@ -83,7 +82,7 @@ class FastStatus:
 
 
 def _parts(path: str) -> tuple[str, str, str] | None:
-    """Project, session and turn, if the status of a turn is asked for."""
+    """The ids of project, session and turn, if this is the path of a status."""
     if not (path.endswith(SUFFIX) and path.startswith(PREFIX)):
         return None
     parts = path.split("/")
@@ -92,23 +91,23 @@ def _parts(path: str) -> tuple[str, str, str] | None:
     return parts[3], parts[5], parts[7]
 
 
-def _header(scope: Scope, wanted: bytes) -> bytes | None:
-    """The value of a header that the caller sends."""
-    for name, value in scope["headers"]:
-        if name == wanted:
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    """The value of a request header."""
+    for each, value in scope["headers"]:
+        if each == name:
             found: bytes = value
             return found
     return None
 
 
-def _told(told: ToldTurn, known: bytes | None) -> AsgiResponse:
-    if known is not None and (known == told.raw_tag or matches(known.decode("latin-1"), told.tag)):
-        return told.unchanged
-    return told.status
+def _select(turn: ToldTurn, etag: bytes | None) -> AsgiResponse:
+    if etag is not None and (etag == turn.raw_tag or matches(etag.decode("latin-1"), turn.tag)):
+        return turn.unchanged
+    return turn.status
 
 
 def wait_of(query: bytes) -> int:
-    """The seconds that a caller is ready to wait."""
+    """The seconds of a long poll."""
     given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
     if given is None:
         return 0
@@ -117,5 +116,5 @@ def wait_of(query: bytes) -> int:
         return int(text)
     reason = f"must be a whole number of seconds from 0 to {MAX_WAIT_SECONDS}"
     raise ApiError(
-        422, "invalid_request", "Not acceptable: wait. The details say why.", details=[("wait", reason)]
+        422, "invalid_request", "Invalid request: wait. The details say why.", details=[("wait", reason)]
     )

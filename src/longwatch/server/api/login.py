@@ -1,4 +1,4 @@
-"""How a browser comes in: a code that works once, or a token typed into a form, is exchanged for a cookie."""
+"""Sign-in for browsers: a one-time code, or a token in a form, is exchanged for a cookie."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from longwatch.server.responses import json_response
 
 COOKIE_HEADER = {
     "Set-Cookie": {
-        "description": "The session, for this browser alone: HttpOnly, SameSite=Strict.",
+        "description": "The session of this browser: HttpOnly, SameSite=Strict.",
         "schema": {"type": "string"},
     }
 }
 
-SERVE_SAYS = " <code>longwatch serve</code> prints where tokens are kept."
+TOKEN_HINT = " <code>longwatch serve</code> prints where the tokens are stored."
 
 router = APIRouter()
 
 
 class LoginRequest(RequestBody):
-    """A token to be exchanged for a cookie."""
+    """A token to exchange for a cookie."""
 
     token: Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -53,67 +53,72 @@ class GrantedScope:
     responses=write_responses(GrantedScope, headers=COOKIE_HEADER),
 )
 async def log_in(context: ContextDep, request: Request, given: Annotated[LoginRequest, Body()]) -> Response:
-    """Exchange a token for a cookie, so that a page can call without having the token."""
+    """Exchange a token for a cookie, with which a page can call the API without the token."""
     scope = context.access.scope_of_token(given.token.encode(errors="replace"))
     if context.access.is_open:
         scope = TokenScope.WRITE
     if scope is None:
-        raise wrong_token()
-    answer = json_response(GrantedScope(scope=scope), headers=NOT_STORED)
-    set_cookie(answer, context.access.new_cookie(scope), request)
-    return answer
+        raise unknown_token()
+    response = json_response(GrantedScope(scope=scope), headers=NOT_STORED)
+    set_cookie(response, context.access.new_cookie(scope), request)
+    return response
 
 
 @router.get("/login", include_in_schema=False, response_class=Response)
 async def login_page(context: ContextDep, request: Request, code: str = "") -> Response:
-    """The form, or with a code straight on to the page."""
+    """Show the form; with a valid code, sign in at once."""
     if not code:
-        return _form(escape("Paste a token to sign in.") + SERVE_SAYS, status=401)
+        return _form(escape("Paste a token to sign in.") + TOKEN_HINT, status=401)
     if not context.access.redeem(code):
-        told = "This link was used already or is older than ten minutes. Paste a token to sign in."
-        return _form(escape(told) + SERVE_SAYS, status=401)
-    return _entered(context.access.new_cookie(TokenScope.WRITE), request)
+        expired = "This link was used already or is older than ten minutes. Paste a token to sign in."
+        return _form(escape(expired) + TOKEN_HINT, status=401)
+    return _sign_in(context.access.new_cookie(TokenScope.WRITE), request)
 
 
 @router.post("/login", include_in_schema=False, response_class=Response)
 async def log_in_by_form(context: ContextDep, request: Request) -> Response:
-    """A token that was typed."""
+    """Sign in with the token of the form."""
     fields = parse_qs((await request.body())[:4096].decode("latin-1"))
     token = fields.get("token", [""])[-1].strip()
     scope = context.access.scope_of_token(token.encode(errors="replace"))
     if scope is None:
         return _form("Unknown token. Try again.", status=401)
-    return _entered(context.access.new_cookie(scope), request)
+    return _sign_in(context.access.new_cookie(scope), request)
 
 
-def wrong_token() -> ApiError:
-    """The error for a token that nobody knows."""
+def unknown_token() -> ApiError:
+    """The error for a token that the server does not have."""
     headers = {"WWW-Authenticate": "Bearer"}
-    return ApiError(401, "unauthorized", "This token is not one of the server's.", headers=headers)
+    return ApiError(
+        401,
+        "unauthorized",
+        "Unknown token. `longwatch serve` prints where the tokens are stored.",
+        headers=headers,
+    )
 
 
-def set_cookie(answer: Response, value: str, request: Request) -> None:
-    """Scripts cannot read it, other sites' pages do not send it."""
+def set_cookie(response: Response, value: str, request: Request) -> None:
+    """Set a cookie that scripts cannot read and pages of other sites do not send."""
     secure = request.url.scheme == "https"
-    answer.set_cookie(
+    response.set_cookie(
         COOKIE, value, max_age=COOKIE_SECONDS, path="/", httponly=True, samesite="strict", secure=secure
     )
 
 
-def _entered(cookie: str, request: Request) -> Response:
-    # A redirect would be part of the navigation that came from outside, and a strict cookie is not sent with
-    # that. The next request of a page of our own carries it.
+def _sign_in(cookie: str, request: Request) -> Response:
+    # A browser does not send a strict cookie with a redirect of a navigation from another site. It sends the
+    # cookie with the next request of a page of our own.
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
-        '<title>longwatch</title><p>You are in. <a href="/">Go on</a>.</html>'
+        '<title>longwatch</title><p>Signed in. <a href="/">Continue</a>.</html>'
     )
-    answer = Response(page, headers={**PAGE_HEADERS, **NOT_STORED}, media_type=HTML_TYPE)
-    set_cookie(answer, cookie, request)
-    return answer
+    response = Response(page, headers={**PAGE_HEADERS, **NOT_STORED}, media_type=HTML_TYPE)
+    set_cookie(response, cookie, request)
+    return response
 
 
 def _form(message: str, *, status: int) -> Response:
-    """The form below this HTML."""
+    """The form, below this message as HTML."""
     content = (
         f"<p>{message}</p>"
         '<form method="post" action="/login"><label>Token <input type="password" name="token" required '

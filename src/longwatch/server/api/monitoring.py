@@ -37,18 +37,18 @@ class Health:
 
 
 def health_routes() -> APIRouter:
-    """The route, with its memory of the last answer."""
+    """The route, which remembers its last check of the journal."""
     router = APIRouter()
-    asked, failures = -HOLDS_SECONDS, 0
+    checked_at, failures = -HOLDS_SECONDS, 0
 
     @router.get("/api/health", tags=["server"], response_class=Response, responses=json_responses(Health))
     async def health(context: ContextDep) -> Response:
-        """Tell that the server runs and that its journal answers; 503 if that does not."""
-        nonlocal asked, failures
+        """Check that the server runs and its journal responds; 503 if the journal does not."""
+        nonlocal checked_at, failures
         now, failed = asyncio.get_running_loop().time(), context.traffic.journal_failures
-        if now >= asked + HOLDS_SECONDS or failed != failures:
+        if now >= checked_at + HOLDS_SECONDS or failed != failures:
             await context.async_journal.find_runs(limit=1)
-            asked, failures = now, failed
+            checked_at, failures = now, failed
         scheme = context.journal.url.partition(":")[0]
         return json_response(Health(status="ok", journal=scheme), headers={"Cache-Control": "no-store"})
 
@@ -67,7 +67,7 @@ def is_possible() -> bool:
 
 @router.get("/metrics", include_in_schema=False, response_class=Response)
 async def metrics(context: ContextDep) -> Response:
-    """What Prometheus asks for."""
+    """Metrics in the format of Prometheus."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
@@ -76,7 +76,7 @@ async def metrics(context: ContextDep) -> Response:
 
 
 class _Collected:
-    """The numbers as they are when they are asked for."""
+    """Reads the numbers when Prometheus collects them."""
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context
@@ -85,14 +85,14 @@ class _Collected:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         context, traffic = self._context, self._context.traffic
-        yield CounterMetricFamily("longwatch_requests", "Requests that came in.", traffic.requests)
-        yield CounterMetricFamily("longwatch_refused", "Requests that the guard refused.", traffic.refused)
+        yield CounterMetricFamily("longwatch_requests", "Requests received.", traffic.requests)
+        yield CounterMetricFamily("longwatch_refused", "Requests that the guard rejected.", traffic.refused)
         yield CounterMetricFamily(
             "longwatch_journal_failures",
             "Requests that found the journal unavailable.",
             traffic.journal_failures,
         )
-        yield GaugeMetricFamily("longwatch_streams", "Streams, sockets and long polls open.", traffic.held)
-        yield GaugeMetricFamily("longwatch_followers", "Who follows a run.", context.hub.followers)
+        yield GaugeMetricFamily("longwatch_streams", "Open streams, sockets and long polls.", traffic.held)
+        yield GaugeMetricFamily("longwatch_followers", "Followers of runs.", context.hub.followers)
         yield GaugeMetricFamily("longwatch_followed_runs", "Runs followed live.", context.hub.runs)
-        yield GaugeMetricFamily("longwatch_board_runs", "Runs on the board.", len(context.run_cache))
+        yield GaugeMetricFamily("longwatch_board_runs", "Runs in the run cache.", len(context.run_cache))

@@ -1,4 +1,4 @@
-"""The OpenAPI schema: headers of responses, the 304, the errors of every route, fast routes, sockets."""
+"""What FastAPI cannot derive for the OpenAPI schema: headers, 304s, errors, scopes and the fast route."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from longwatch.turns.views import TurnStatusView
 Responses = dict[int | str, dict[str, Any]]
 
 ERRORS: Mapping[int, str] = {
-    400: "The request cannot be read: not JSON, not UTF-8, or a cursor or path that is none.",
-    401: "A token is needed, or the one given is wrong.",
-    403: "The token may not do this, or the Host or Origin is not one that is served.",
-    404: "There is no such thing.",
-    405: "The method is not possible here.",
+    400: "The request cannot be parsed: invalid JSON, UTF-8, cursor or path.",
+    401: "The token is missing or unknown.",
+    403: "The scope of the token does not suffice, or the Host or Origin is not allowed.",
+    404: "Not found.",
+    405: "The route does not support this method.",
     408: "The body did not arrive in time.",
-    409: "It contradicts what is stored already.",
+    409: "The request conflicts with stored data.",
     413: "The body is too large.",
-    414: "The address is too long.",
-    415: "The body's type is not understood.",
-    422: "The request can be read and is not acceptable; the details say why.",
-    429: "Too many writes. Retry-After says when to go on.",
+    414: "The URL is too long.",
+    415: "The content type is not supported.",
+    422: "The request is invalid; the details say why.",
+    429: "Too many writes. Retry after the seconds in Retry-After.",
     431: "The headers are too large.",
-    500: "The server made a mistake.",
-    503: "The store does not answer now. Retry-After says when to try again.",
+    500: "Internal error.",
+    503: "The store is unavailable. Retry after the seconds in Retry-After.",
 }
 EVERYWHERE = (400, 401, 403, 414, 422, 431, 503)
 WITH_BODY = (408, 413, 429)
 
 ETAG_HEADER = {
-    "description": "Weak tag of the content, the same on every server.",
+    "description": "Weak ETag of the content, the same on every server.",
     "schema": {"type": "string"},
 }
 CACHE_HEADER = {
-    "description": "`private, no-cache`: keep it, and ask again. `no-store` where each answer is another.",
+    "description": "`private, no-cache`: store and revalidate. `no-store` if no two responses are the same.",
     "schema": {"type": "string"},
 }
 STALE_HEADER = {
-    "description": "There while the journal cannot be read: the answer is the last that was known.",
+    "description": "Present while the journal is unavailable: the response is the last known state.",
     "schema": {"type": "string"},
 }
 POSITION_HEADER = {
-    "description": "What was written. A read that sends it back includes that, on any server.",
+    "description": "Position of the write. A read that sends it back includes the write, on any server.",
     "schema": {"type": "string"},
 }
 DISPOSITION_HEADER = {"description": "`attachment`, and a file name.", "schema": {"type": "string"}}
@@ -59,30 +59,30 @@ RETRY_HEADER = {"description": "Seconds to wait.", "schema": {"type": "integer"}
 
 
 class ErrorDetail(BaseModel):
-    """One field and what is wrong with it."""
+    """An invalid field and the reason."""
 
     field: str
     message: str
 
 
 class ErrorBody(BaseModel):
-    """What happened and what to do next."""
+    """What happened, and what to do next."""
 
     model_config = ConfigDict(title="ErrorBody")
 
-    code: str = Field(description="A stable word for programs, such as `run_not_found`.")
+    code: str = Field(description="Stable, for programs, such as `run_not_found`.")
     message: str = Field(description="For people: what happened, and what to do next.")
     details: list[ErrorDetail] = Field(default_factory=list)
 
 
 class ErrorResponse(BaseModel):
-    """Every answer from 400 on has this shape."""
+    """The body of every response with a status of 400 or above."""
 
     error: ErrorBody
 
 
 def error_responses(*statuses: int) -> Responses:
-    """The errors that every route can give, and these. Only a route with a body can have too large a one."""
+    """The errors of every route, and these."""
     found: Responses = {}
     for status in sorted({*EVERYWHERE, *statuses}):
         found[status] = {"model": ErrorResponse, "description": ERRORS[status]}
@@ -96,9 +96,9 @@ def error_responses(*statuses: int) -> Responses:
 
 
 def etag_responses(
-    model: type, *statuses: int, description: str = "As it stands.", from_memory: bool = False
+    model: type, *statuses: int, description: str = "The current state.", from_memory: bool = False
 ) -> Responses:
-    """A JSON answer with a tag, its 304, and errors. One from memory says if it may be stale."""
+    """A JSON response with an ETag, its 304, and errors. A cached response may be stale and says so."""
     headers = {"ETag": ETAG_HEADER, "Cache-Control": CACHE_HEADER}
     if from_memory:
         headers["Longwatch-Stale"] = STALE_HEADER
@@ -116,7 +116,7 @@ def json_responses(
     description: str = "Done.",
     headers: Mapping[str, Any] | None = None,
 ) -> Responses:
-    """A JSON answer without a tag, and errors."""
+    """A JSON response without an ETag, and errors."""
     all_headers = {"Cache-Control": CACHE_HEADER, **(headers or {})}
     return {
         status: {"model": model, "description": description, "headers": all_headers},
@@ -131,7 +131,7 @@ def write_responses(
     description: str = "Done.",
     headers: Mapping[str, Any] | None = None,
 ) -> Responses:
-    """The same of a route that takes a body."""
+    """The same for a route with a request body."""
     return json_responses(
         model, *WITH_BODY, *statuses, status=status, description=description, headers=headers
     )
@@ -151,12 +151,13 @@ def download_responses(media_type: str, description: str, *statuses: int) -> Res
 
 STATUS_PATH = "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status"
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
-ABOUT = """Runs, turns and documents: read, followed, appended to. Executions: read and followed.
+ABOUT = """Read, follow and append to runs, turns and documents; read and follow executions.
 
-Every answer from 400 on has one shape, `{"error": {"code", "message", "details"?}}`. Answers that have an
-`ETag` are cheap to ask for again: send it as `If-None-Match`, and 304 says that nothing changed. With `wait`
-the server holds such a question until something does. Two WebSockets are not described here, since OpenAPI
-cannot: `/api/socket` follows topics, `/api/projects/{project_id}/sync/{path}` is y-websocket's protocol.
+Every response with a status of 400 or above has the body `{"error": {"code", "message", "details"?}}`.
+A response with an `ETag` is cheap to request again: send the ETag as `If-None-Match`, and an unchanged
+response is a 304. With `wait` the server holds such a request until something changes. OpenAPI cannot
+describe the two WebSockets: `/api/socket` follows topics, and `/api/projects/{project_id}/sync/{path}`
+speaks y-websocket's protocol.
 """
 
 
@@ -168,7 +169,7 @@ def _any(status: str) -> bool:
     return True
 
 
-# Header -> the answers that carry it, and what it says.
+# Header → whether a response with this status has it, and its description.
 COMMON_HEADERS: Mapping[str, tuple[Callable[[str], bool], dict[str, Any]]] = {
     "X-Content-Type-Options": (_any, _header("`nosniff`", required=True)),
     "Referrer-Policy": (_any, _header("`no-referrer`")),
@@ -176,17 +177,20 @@ COMMON_HEADERS: Mapping[str, tuple[Callable[[str], bool], dict[str, Any]]] = {
         _any,
         _header("`same-origin`, or `cross-origin` for an allowed origin."),
     ),
-    "Access-Control-Allow-Origin": (_any, _header("For a page of an origin that is allowed.")),
-    "Access-Control-Expose-Headers": (_any, _header("For such a page.")),
+    "Access-Control-Allow-Origin": (_any, _header("For pages of an allowed origin.")),
+    "Access-Control-Expose-Headers": (_any, _header("For pages of an allowed origin.")),
     "Vary": (_any, _header("`Accept-Encoding`, `Origin`")),
-    "Content-Encoding": (lambda status: status != "304", _header("`gzip`, if it is accepted.")),
-    "Connection": (lambda status: status in ("408", "413"), _header("`close`: the rest is not read.")),
-    "Allow": (lambda status: status == "405", _header("The methods that are possible.")),
+    "Content-Encoding": (lambda status: status != "304", _header("`gzip`, if the client accepts it.")),
+    "Connection": (
+        lambda status: status in ("408", "413"),
+        _header("`close`: the rest of the body is not read."),
+    ),
+    "Allow": (lambda status: status == "405", _header("The methods of the route.")),
 }
 
 
 def describe(app: FastAPI) -> None:
-    """Let the application hand out the whole schema."""
+    """Make the application serve the complete schema."""
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -199,15 +203,15 @@ def describe(app: FastAPI) -> None:
 
 
 def complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with what the framework does not know."""
+    """Add what the framework does not know."""
     components = schema.setdefault("components", {})
-    shapes = components.setdefault("schemas", {})
+    schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
-        shapes.pop(unused, None)
+        schemas.pop(unused, None)
     for path in schema["paths"].values():
         for operation in path.values():
             _correct_errors(operation["responses"])
-    shapes["TurnStatusView"] = TypeAdapter(TurnStatusView).json_schema()
+    schemas["TurnStatusView"] = TypeAdapter(TurnStatusView).json_schema()
     schema["paths"][STATUS_PATH] = {"get": _status_operation()}
     components["headers"] = {name: header for name, (_, header) in COMMON_HEADERS.items()}
     for path in schema["paths"].values():
@@ -217,7 +221,7 @@ def complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
         "token": {
             "type": "http",
             "scheme": "bearer",
-            "description": "Needed unless only loopback is served.",
+            "description": "Required unless the server listens on loopback only.",
         },
         "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "From `/api/login`."},
     }
@@ -227,7 +231,7 @@ def complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_scopes(paths: dict[str, Any]) -> None:
-    """Say of every operation which scope its caller needs, once the server demands tokens."""
+    """Add the scope that each operation requires on a server with tokens."""
     required = {(method, path.replace(":path}", "}")): scope for (method, path), scope in REQUIRED.items()}
     for path, operations in paths.items():
         for method, operation in operations.items():
@@ -238,14 +242,14 @@ def _add_scopes(paths: dict[str, Any]) -> None:
 
 
 def _correct_errors(responses: dict[str, Any]) -> None:
-    """An error is JSON, also where the answer is a stream or a file."""
+    """An error is JSON, also if the response is a stream or a file."""
     for status, response in responses.items():
         if status.isdigit() and int(status) >= 400:
             response["content"] = ERROR_CONTENT
 
 
 def _complete_headers(responses: dict[str, Any]) -> None:
-    """Add what answers carry whichever route they come from."""
+    """Add the headers that responses of every route have."""
     for status, response in responses.items():
         headers = response.setdefault("headers", {})
         for name, (is_for, _) in COMMON_HEADERS.items():
@@ -258,7 +262,7 @@ def _status_operation() -> dict[str, Any]:
     return {
         "tags": ["turns"],
         "summary": "Turn Status",
-        "description": "Tell how a turn stands. With `wait` and a tag that holds, 304 comes after so long.",
+        "description": "Show a turn's status. With `wait` and a current ETag, a 304 takes that many seconds.",
         "operationId": "turn_status",
         "parameters": [
             *(_path_parameter(name) for name in ("project_id", "session_id", "turn_id")),
@@ -266,27 +270,27 @@ def _status_operation() -> dict[str, Any]:
                 "name": "wait",
                 "in": "query",
                 "required": False,
-                "description": "Seconds to wait for news when there is none.",
+                "description": "Seconds to wait for a change.",
                 "schema": {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0},
             },
             {
                 "name": "If-None-Match",
                 "in": "header",
                 "required": False,
-                "description": "The ETag of what the caller has: 304 if it is still true.",
+                "description": "The ETag that the client has: 304 if it is current.",
                 "schema": {"type": "string"},
             },
             {
                 "name": POSITION,
                 "in": "header",
                 "required": False,
-                "description": "The `Longwatch-Position` of a write, which the answer then includes.",
+                "description": "The `Longwatch-Position` of a write, which the response then includes.",
                 "schema": {"type": "string", "maxLength": MAX_CURSOR},
             },
         ],
         "responses": {
             "200": {
-                "description": "As it stands.",
+                "description": "The current state.",
                 "headers": headers,
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TurnStatusView"}}},
             },
@@ -300,11 +304,10 @@ def _status_operation() -> dict[str, Any]:
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
-    what = name.removesuffix("_id")
     return {
         "name": name,
         "in": "path",
         "required": True,
-        "description": f"The id of the {what}.",
+        "description": f"The id of the {name.removesuffix('_id')}.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
     }

@@ -1,7 +1,8 @@
-"""Parameters that several routes share, read the same way everywhere and described once."""
+"""Parameters that several routes share."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
@@ -18,7 +19,7 @@ MAX_WAIT_SECONDS = 30
 
 
 def context_of(request: Request) -> ServerContext:
-    """The server's parts."""
+    """The parts of the server."""
     context: ServerContext = request.app.state.context
     return context
 
@@ -32,16 +33,8 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _unquoted(raw: str) -> str:
-    """A run id may hold a slash; `RawRunPaths` leaves it quoted until the route is found."""
-    return _within(raw, MAX_RUN_ID_BYTES)
-
-
-def _unquoted_key(raw: str) -> str:
-    return _within(raw, MAX_KEY_BYTES)
-
-
-def _within(raw: str, most_bytes: int) -> str:
+def _unquote(raw: str, *, most_bytes: int) -> str:
+    """An id may have a slash; `RawRunPaths` leaves it quoted until the route is found."""
     try:
         text = unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:
@@ -53,19 +46,19 @@ def _within(raw: str, most_bytes: int) -> str:
 
 RunId = Annotated[
     str,
-    Path(description="The id of the run, percent-encoded; it may hold any character.", min_length=1),
-    AfterValidator(_unquoted),
+    Path(description="The id of the run, percent-encoded; it may have any character.", min_length=1),
+    AfterValidator(partial(_unquote, most_bytes=MAX_RUN_ID_BYTES)),
 ]
 
 PlanId = Annotated[
     str,
-    Path(description="The id of the plan, percent-encoded; it may hold any character.", min_length=1),
-    AfterValidator(_unquoted_key),
+    Path(description="The id of the plan, percent-encoded; it may have any character.", min_length=1),
+    AfterValidator(partial(_unquote, most_bytes=MAX_KEY_BYTES)),
 ]
 ExecutionId = Annotated[
     str,
-    Path(description="The id of the execution, percent-encoded; it may hold any character.", min_length=1),
-    AfterValidator(_unquoted_key),
+    Path(description="The id of the execution, percent-encoded; it may have any character.", min_length=1),
+    AfterValidator(partial(_unquote, most_bytes=MAX_KEY_BYTES)),
 ]
 ExecutionName = Annotated[
     str,
@@ -73,7 +66,7 @@ ExecutionName = Annotated[
         description="The id of an execution, or `plan/execution`, percent-encoded: `x-1` or `shop%2Fx-1`.",
         min_length=1,
     ),
-    AfterValidator(_unquoted_key),
+    AfterValidator(partial(_unquote, most_bytes=MAX_KEY_BYTES)),
 ]
 
 ProjectId = Annotated[str, Path(description="The id of the project.", min_length=1, max_length=128)]
@@ -90,7 +83,7 @@ TurnId = Annotated[str, Path(description="The id of the turn.", min_length=1, ma
 
 
 def require_digits(value: object) -> object:
-    """`1_0`, ` 1` and `+1` are numbers for Python only."""
+    """Reject `1_0`, ` 1` and `+1`, which only Python accepts as numbers."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("must be a whole number")
     return value
@@ -101,16 +94,17 @@ EventPageSize = Annotated[int, Field(ge=1, le=5000), BeforeValidator(require_dig
 Moment = Annotated[int, Field(ge=0, le=MAX_OCCURRED_AT), BeforeValidator(require_digits)]
 Wait = Annotated[
     int,
-    Field(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for news when there is none."),
+    Field(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for a change."),
     BeforeValidator(require_digits),
 ]
 WaitQuery = Annotated[Wait, Query()]
 After = Annotated[
-    str, Query(max_length=MAX_CURSOR, description="The `cursor` of an earlier answer; without it, the start.")
+    str,
+    Query(max_length=MAX_CURSOR, description="The `cursor` of an earlier response; by default the start."),
 ]
 IfNoneMatch = Annotated[
     str,
-    Header(alias="If-None-Match", description="The ETag of what the caller has: 304 if it is still true."),
+    Header(alias="If-None-Match", description="The ETag that the client has: 304 if it is current."),
 ]
 
 PositionToken = Annotated[
@@ -118,13 +112,13 @@ PositionToken = Annotated[
     Header(
         alias="Longwatch-Position",
         max_length=MAX_CURSOR,
-        description="The `Longwatch-Position` of a write: the answer has what was written, on any server.",
+        description="The `Longwatch-Position` of a write, which the response then includes, on any server.",
     ),
 ]
 
 
 def cursor_of(text: str) -> Cursor:
-    """A cursor from outside. Whether it is one, the journal tells."""
+    """A cursor from a request. The journal checks the rest."""
     if "\0" in text:
-        raise InvalidCursor("a cursor holds no zero byte; read from the start instead")
+        raise InvalidCursor("Invalid cursor: it has a zero byte. Omit it to read from the start.")
     return Cursor(text)

@@ -21,7 +21,7 @@ from longwatch.documents.files import DocumentState, FileEntry, validate_path, v
 from longwatch.documents.store import DocumentStore
 from longwatch.errors import DocumentNotFound, LongwatchError, WorthAnotherTry
 from longwatch.polling.backoff import JOURNAL_BACKOFF
-from longwatch.server.access.guard import refuse
+from longwatch.server.access.guard import send_error
 from longwatch.server.cache.projection import RunInThread
 from longwatch.server.change_waiter import ChangeWaiter
 from longwatch.server.errors import api_error
@@ -292,7 +292,7 @@ class SyncSocket:
             project = validate_project(scope["path_params"]["project"])
             path = validate_path(scope["path_params"]["path"])
         except LongwatchError as error:
-            await refuse(scope, send, api_error(error))
+            await send_error(scope, send, api_error(error))
             return
         viewer = Viewer()
         client = SyncClient(viewer, path, receive, send)

@@ -112,6 +112,6 @@ def _topics(names: list[str]) -> list[Topic]:
         raise ApiError(
             422,
             "invalid_request",
-            "Not acceptable: topic. The details say why.",
+            "Invalid request: topic. The details say why.",
             details=[("topic", str(error))],
         ) from error

@@ -1,4 +1,4 @@
-"""HTML without scripts: sign-in and not found, and the headers that every page carries."""
+"""HTML pages without scripts: sign-in and not found; and the headers of every page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def not_found_page(path: str) -> Response:
 
 
 def wants_page(scope: Scope) -> bool:
-    """Whether a browser asks for a page to show: GET or HEAD that accepts HTML."""
+    """Whether a browser requests a page to show: GET or HEAD that accepts HTML."""
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return False
     return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])

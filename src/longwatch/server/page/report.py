@@ -1,7 +1,7 @@
-"""A run as one HTML file that needs nothing else: the same viewer, with the events inside.
+"""A run as one self-contained HTML file: the viewer with the events inside.
 
-What was recorded lies in the file as data in which `<`, `>` and `&` are escaped, so no recorded text can end
-the element it stands in. A policy in the file lets its one script run and nothing be fetched.
+The file has the recorded data with `<`, `>` and `&` escaped, so that no recorded text can end its element.
+Its policy allows its one script and no requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from longwatch.journal.codec import to_line
 from longwatch.journal.views import summary_fields
 from longwatch.model.event import Event
 from longwatch.model.run import Run, RunSummary
-from longwatch.server.page.bundle import VIEWER, joined_script, joined_style
+from longwatch.server.page.bundle import VIEWER, bundle_script, bundle_style
 
 ENTRY = "app/report.js"
 STYLES = ("tokens", "base", "shell", "parts", "run", "views", "details")
@@ -64,14 +64,14 @@ _TAIL = """
 
 @dataclass(frozen=True, slots=True)
 class ReportParts:
-    """What stands before and after the events of a report, which may be more than memory holds."""
+    """The parts of a report before and after its events, which may not fit into memory."""
 
     head: bytes
     tail: bytes
 
     @classmethod
     def of(cls, summary: RunSummary, *, now_ms: int) -> ReportParts:
-        """The report of a run as it stood at that moment."""
+        """The parts for the status of the run at this time."""
         script, style = _script(), _style()
         policy = (
             f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
@@ -83,7 +83,7 @@ class ReportParts:
             style=style,
             brand=_brand(),
             made_at=int(now_ms),
-            summary=_embedded(
+            summary=_escape(
                 json.dumps(summary_fields(summary, now_ms=now_ms), ensure_ascii=False, default=vars)
             ),
         )
@@ -91,14 +91,14 @@ class ReportParts:
 
 
 class EventWriter:
-    """Writes events as they stand between the head and the tail. The viewer puts them in order."""
+    """Encodes the events between the head and the tail. The viewer sorts them."""
 
     def __init__(self) -> None:
         self._separator = ""
 
     def __call__(self, event: Event) -> bytes:
         separator, self._separator = self._separator, ",\n"
-        return f"{separator}{_embedded(to_line(event))}".encode()
+        return f"{separator}{_escape(to_line(event))}".encode()
 
 
 def render_report(run: Run | RunSummary, events: Iterable[Event], *, now_ms: int) -> bytes:
@@ -110,18 +110,18 @@ def render_report(run: Run | RunSummary, events: Iterable[Event], *, now_ms: int
 
 
 def report_name(run_id: str) -> str:
-    """A file name for the report that every system takes."""
+    """A file name for the report that is valid on every system."""
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', run_id).strip('.-')[:100] or 'run'}.html"
 
 
 @functools.cache
 def _script() -> str:
-    return f"\n{joined_script(ENTRY)}"
+    return f"\n{bundle_script(ENTRY)}"
 
 
 @functools.cache
 def _style() -> str:
-    return f"\n{joined_style(STYLES)}"
+    return f"\n{bundle_style(STYLES)}"
 
 
 @functools.cache
@@ -133,6 +133,6 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _embedded(text: str) -> str:
-    """JSON that can stand in an HTML element and says the same."""
+def _escape(text: str) -> str:
+    """Escape JSON for an HTML element, with the same meaning."""
     return text.translate(_ESCAPES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from longwatch.server.access.limits import MOST_CLIENTS, Rates, Slots
+from longwatch.server.access.limits import MOST_CLIENTS, Rates, Slots, Traffic
 
 
 def test_a_client_may_write_some_at_once_and_then_at_a_steady_rate() -> None:
@@ -31,7 +31,8 @@ def test_however_many_clients_come_few_are_remembered() -> None:
 
 
 def test_a_place_is_given_back_also_after_an_error() -> None:
-    slots = Slots(most=2, most_per_client=1)
+    traffic = Traffic()
+    slots = Slots(most=2, most_per_client=1, traffic=traffic)
 
     with (
         slots.held("a") as first,
@@ -46,6 +47,6 @@ def test_a_place_is_given_back_also_after_an_error() -> None:
     except ValueError:
         pass
 
-    assert slots.taken == 0
+    assert traffic.held == 0
     with slots.held("a") as again:
         assert again

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.server.page.bundle import joined_script, joined_style
+from longwatch.server.page.bundle import bundle_script, bundle_style
 from longwatch.server.page.static_files import Pages
 
 
 def test_a_script_holds_every_module_after_those_it_needs() -> None:
-    script = joined_script("app/report.js")
+    script = bundle_script("app/report.js")
 
     assert script.index("class RunFold") < script.index("class RunModel") < script.index("class RunView")
     assert not re.search(r"^(import|export)\b", script, re.M)
@@ -24,22 +24,22 @@ def test_modules_that_need_each_other_are_refused(tmp_path: Path) -> None:
     (tmp_path / "two.js").write_text('import { one } from "./one.js";\nexport const two = 2;\n')
 
     with pytest.raises(ValueError, match=r"one\.js imports itself"):
-        joined_script("one.js", folder=tmp_path)
+        bundle_script("one.js", folder=tmp_path)
 
 
 def test_a_module_that_would_end_the_script_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one.js").write_text('export const one = "</script>";\n')
 
     with pytest.raises(ValueError, match="end a script"):
-        joined_script("one.js", folder=tmp_path)
+        bundle_script("one.js", folder=tmp_path)
 
 
 @pytest.mark.parametrize("line", ["export default 1;", "export let one = 1;", 'export * from "./two.js";'])
 def test_a_module_written_otherwise_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "one.js").write_text(f"{line}\n")
 
-    with pytest.raises(ValueError, match="cannot be joined"):
-        joined_script("one.js", folder=tmp_path)
+    with pytest.raises(ValueError, match="cannot be bundled"):
+        bundle_script("one.js", folder=tmp_path)
 
 
 def test_names_that_are_passed_on_or_changed_reach_whoever_imports_them(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_names_that_are_passed_on_or_changed_reach_whoever_imports_them(tmp_path
     (tmp_path / "two.js").write_text('export { a, b } from "./three.js";\n')
     (tmp_path / "three.js").write_text("export const a = 1;\nexport async function b() {}\n")
 
-    script = joined_script("one.js", folder=tmp_path)
+    script = bundle_script("one.js", folder=tmp_path)
 
     assert "return { a, b };" in script
     assert "const { a, b } = $module0;" in script
@@ -58,7 +58,7 @@ def test_names_that_are_passed_on_or_changed_reach_whoever_imports_them(tmp_path
 
 
 def test_styles_stand_one_after_the_other() -> None:
-    style = joined_style(["tokens", "base"])
+    style = bundle_style(["tokens", "base"])
 
     assert style.index("--bg:") < style.index("body {")
 
@@ -69,20 +69,20 @@ def test_the_page_is_answered_as_one_script_that_is_made_anew_when_a_part_change
     (tmp_path / "app/main.js").write_text('import { one } from "../core/one.js";\nuse(one);\n')
     (tmp_path / "core/one.js").write_text("export const one = 1;\n")
     pages = Pages(tmp_path)
-    before = pages.answer("page.js", None)
+    before = pages.respond("page.js", None)
 
     (tmp_path / "core/one.js").write_text("export const one = 'another';\n")
-    after = pages.answer("page.js", None)
+    after = pages.respond("page.js", None)
 
     assert b"const one = 1;" in before.body
     assert b"const one = 'another';" in after.body
     assert before.headers["etag"] != after.headers["etag"]
-    assert pages.answer("page.js", after.headers["etag"]).status_code == 304
+    assert pages.respond("page.js", after.headers["etag"]).status_code == 304
 
 
 def test_a_file_of_the_page_is_compressed_for_those_who_take_it() -> None:
-    whole = Pages().answer("page.js", None)
-    small = Pages().answer("page.js", None, gzipped=True)
+    whole = Pages().respond("page.js", None)
+    small = Pages().respond("page.js", None, gzipped=True)
 
     assert small.headers["content-encoding"] == "gzip"
     assert gzip.decompress(bytes(small.body)) == whole.body

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_module_has_the_type_that_browsers_demand_and_a_strict_policy(folder: Path) -> None:
-    answer = Pages(folder).answer("app/main.js", None)
+    answer = Pages(folder).respond("app/main.js", None)
 
     assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -35,11 +35,11 @@ def test_a_module_has_the_type_that_browsers_demand_and_a_strict_policy(folder: 
 
 def test_an_unchanged_file_is_304_and_a_changed_one_is_read_again(folder: Path) -> None:
     pages = Pages(folder)
-    tag = pages.answer("index.html", None).headers["etag"]
+    tag = pages.respond("index.html", None).headers["etag"]
 
-    same = pages.answer("index.html", tag)
+    same = pages.respond("index.html", tag)
     (folder / "index.html").write_text("<!doctype html><p>new")
-    changed = pages.answer("index.html", tag)
+    changed = pages.respond("index.html", tag)
 
     assert (same.status_code, changed.status_code) == (304, 200)
     assert bytes(changed.body).endswith(b"new")
@@ -61,7 +61,7 @@ def test_an_unchanged_file_is_304_and_a_changed_one_is_read_again(folder: Path) 
 )
 def test_what_is_not_a_file_of_the_page_is_not_there(folder: Path, name: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        Pages(folder).answer(name, None)
+        Pages(folder).respond(name, None)
 
     assert refusal.value.status == 404
 
