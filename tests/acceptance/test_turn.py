@@ -17,7 +17,7 @@ import pytest
 from longwatch.cli.render.times import run_duration_text
 from longwatch.journal.claims import ending_id
 from longwatch.journal.factory import open_journal
-from longwatch.model.leftovers import leftovers_of
+from longwatch.model.leftovers import find_leftovers
 from longwatch.model.run import fold
 from longwatch.turns import Conversations, TurnDetails, TurnState
 from tests.contract.making import read_all
@@ -331,7 +331,7 @@ def test_an_agent_that_outlives_its_killed_executor_is_reported(all_: Conversati
 
         watched = longwatch("watch", turn)
 
-        left = leftovers_of(turn)
+        left = find_leftovers(turn)
         found = all_.turn("default", "s", turn)
         assert watched.returncode == 5
         assert len(left) == 1

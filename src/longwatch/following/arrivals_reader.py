@@ -18,7 +18,7 @@ from longwatch.following.outage import Outage
 from longwatch.following.run_channel import PollState, RunChannel
 from longwatch.following.threads import HubThreads
 from longwatch.following.timers import Alarm, Sleeper, Timers
-from longwatch.journal.arrivals import Arrival, Arrived, page_of
+from longwatch.journal.arrivals import Arrival, ArrivalCursor, page_of
 from longwatch.journal.base import Arrivals, fills_page
 from longwatch.model.event import Cursor, Page
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
@@ -306,8 +306,8 @@ class ArrivalsReader:
             self._timers.schedule(self._repeat, self._repeat_at[0])
 
     def _distribute(self, arrivals: Sequence[Arrival]) -> None:
-        start, self._position = Arrived(self._position), arrivals[-1][0]
-        end = Arrived(self._position)
+        start, self._position = ArrivalCursor(self._position), arrivals[-1][0]
+        end = ArrivalCursor(self._position)
         by_run: dict[str, list[Arrival]] = {}
         for arrival in arrivals:
             run_id = arrival[1].run_id
@@ -319,7 +319,7 @@ class ArrivalsReader:
                 channel.receive(page_of(start, group, end=end))
 
     def _complete_requests(self, requested: dict[RunChannel, int], began: float) -> None:
-        here = Page((), Arrived(self._position).cursor)
+        here = Page((), ArrivalCursor(self._position).cursor)
         for channel, number in requested.items():
             if channel.requested == number:
                 self._requests.pop(channel, None)

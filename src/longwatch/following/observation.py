@@ -16,7 +16,7 @@ from longwatch.errors import LongwatchError
 from longwatch.following.merged_runs import ListsRuns
 from longwatch.following.progress import RunProgress
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, Heartbeats, Journal
-from longwatch.journal.sqlite.undelivered import may_wait
+from longwatch.journal.sqlite.undelivered import may_have_undelivered
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.event import START, Cursor, Event, Order
 from longwatch.model.liveness import ALIVE, Condition, Liveness, Observation, judge
@@ -57,7 +57,7 @@ def _with_records(
     completed: dict[str, Observation] = {}
     for process_id, found in observed.items():
         times = [at for at in (found.alive_at, beats.get(process_id)) if at is not None]
-        waits = found.presence is Presence.GONE and may_wait(outboxes.get(process_id), run_id)
+        waits = found.presence is Presence.GONE and may_have_undelivered(outboxes.get(process_id), run_id)
         completed[process_id] = replace(found, alive_at=max(times, default=None), has_undelivered=waits)
     return completed
 

@@ -1,6 +1,6 @@
 """What a watch has seen of its run: its ending, missing events, the process that works on it.
 
-`ProducerTally` has the same content and never changes, so there is a new one for each event. Ten thousand
+`ProducerNumbers` has the same content and never changes, so there is a new one for each event. Ten thousand
 runs would each keep theirs until the next event comes, and the garbage collector traverses them all.
 """
 
@@ -12,7 +12,7 @@ from longwatch.model.attempts import CLOSED, FACT_TYPES, NO_FACTS, Lifecycle, li
 from longwatch.model.endings import is_activity
 from longwatch.model.event import Event, Order, number_of
 from longwatch.model.numbering import NO_NUMBERS, NumberSet
-from longwatch.model.run import Ending, ProducerTally, Status
+from longwatch.model.run import Ending, ProducerNumbers, Status
 
 
 class ProducerProgress:
@@ -59,9 +59,9 @@ class ProducerProgress:
         return self.count is not None and not self.tally.missing()
 
     @property
-    def tally(self) -> ProducerTally:
+    def tally(self) -> ProducerNumbers:
         """The progress as an immutable value."""
-        return ProducerTally(self.seen, self.count)
+        return ProducerNumbers(self.seen, self.count)
 
 
 class RunProgress:

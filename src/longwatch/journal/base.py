@@ -1,4 +1,4 @@
-"""The promises every journal keeps. Each is a test in tests/contract that every adapter inherits."""
+"""The guarantees of every journal. Each is a test in tests/contract that every adapter inherits."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ PAGE_BYTES = 1024 * 1024  # of payloads, as `payload_size` counts them: the even
 DEFAULT_LIST_LIMIT = 50
 
 
-"""What people mean by runs when they do not ask for a kind."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Some runs, newest first, and where the next page begins; `cursor` is None at the end."""
+    """A page of runs, newest first; `cursor` leads to the next page and is None at the end."""
 
     runs: Sequence[RunSummary]
     cursor: Cursor | None = None
@@ -32,14 +29,14 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedRuns:
-    """Runs that the list of a journal lacks, as a scan found them, newest first."""
+    """Runs that a scan found and the list of a journal lacks, newest first."""
 
     runs: Sequence[RunSummary] = ()
-    is_whole: bool = True  # False: the scan ended at its bound, and there may be more
+    is_whole: bool = True  # False: the scan reached its limit, and there may be more
 
 
 def fills_page(events: Iterable[Event], limit: int) -> bool:
-    """Whether these are as many events as one page holds, by their number or by their size."""
+    """Whether these events fill one page, by their number or by their size."""
     count = size = 0
     for event in events:
         count += 1
@@ -48,10 +45,10 @@ def fills_page(events: Iterable[Event], limit: int) -> bool:
 
 
 class ClosesOnExit:
-    """`with` for journals: leaving the block closes it."""
+    """Closes a journal at the end of a `with` block."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -70,15 +67,15 @@ class Journal(Protocol):
 
     @property
     def url(self) -> str:
-        """The address under which `open_journal` opens this journal again."""
+        """The URL with which `open_journal` opens this journal again."""
 
     @property
     def default_ttl_seconds(self) -> int | None:
-        """How long events live here unless the recorder's settings say otherwise; None is for ever."""
+        """After how long events expire unless the recorder's settings name a time; None: never."""
 
     @property
     def announce_after_ms(self) -> int | None:
-        """How old an event may be when it is stored without a `late_batch` that tells readers to look back.
+        """How old an event may be when it is stored without a `late_batch` that makes readers look back.
 
         None: readers find it in any case.
         """
@@ -86,9 +83,9 @@ class Journal(Protocol):
     def append(self, events: Sequence[Event]) -> None:
         """Store each event once, durably.
 
-        An event that is already there with the same content is success. One whose id already names other
-        content raises `EventConflict`, after the rest of the batch has been stored. `JournalUnavailable`
-        means that none, some or all were stored: append the same events again.
+        Storing an event again with the same content succeeds. An event ID that is in use with other content
+        raises `EventConflict` after the rest of the batch has been stored. After `JournalUnavailable`, none,
+        some or all events are stored: append the same events again.
         """
 
     def read(
@@ -96,11 +93,11 @@ class Journal(Protocol):
     ) -> Page:
         """Return up to `limit` events of the run that were not returned before `after`, in their order.
 
-        A page also ends with the event that brings its payloads to `PAGE_BYTES`, and says that there is
-        more: what a reader holds is bounded, whatever the size of the events.
-        Reading on from each page's cursor returns every event exactly once, also those that are stamped
-        earlier than what was read already. An unknown run reads as empty. `thorough` asks for the widest
-        look-back at once, for the moment when a reader is about to stop. Expired events are not returned.
+        A page also ends with the event that brings its payloads to `PAGE_BYTES`, with `more` set: the memory
+        of a reader is bounded, whatever the size of the events. Resuming from each page's cursor returns
+        every event exactly once, including those with an earlier time than events that were read before. An
+        unknown run is empty. `thorough` uses the widest look-back, for a reader that is about to stop.
+        Expired events are not returned.
         """
 
     def find_runs(
@@ -109,10 +106,10 @@ class Journal(Protocol):
         """List runs, newest first."""
 
     def find_run(self, run_id: str) -> RunSummary | None:
-        """The summary of one run, or None if no event names it."""
+        """The summary of one run, or None if it has no event."""
 
     def close(self) -> None:
-        """Let go of files and connections. A closed journal can not be used again."""
+        """Close files and connections. A closed journal cannot be used again."""
 
     def __enter__(self) -> Self: ...
 
@@ -126,23 +123,23 @@ class Journal(Protocol):
 
 @runtime_checkable
 class Arrivals(Protocol):
-    """A journal that numbers what arrives, over all runs: one read serves every follower. Optional."""
+    """A journal that numbers arriving events over all runs: one read serves all followers. Optional."""
 
     @property
     def generation(self) -> int:
-        """Grows when the store was replaced by another: positions and cursors from before mean nothing there.
+        """Grows when the store is replaced by another, in which earlier positions and cursors are not valid.
 
-        A reader that compares it before its first read and after each one never mixes two stores.
+        A reader that compares it before its first read and after each read never mixes two stores.
         """
 
     def last_arrival(self) -> int:
-        """The position of what arrived last; 0 for an empty journal."""
+        """The position of the last event; 0 for an empty journal."""
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
-        """The events of all runs past this position, in the order of their arrival.
+        """The events of all runs after this position, in the order of arrival.
 
-        Up to `limit` or `PAGE_BYTES`, as `read`; `fills_page` says whether there may be more.
-        A reader never sees a position before all lower ones. Expired events are left out.
+        Up to `limit` or `PAGE_BYTES`, as in `read`; `fills_page` determines whether there may be more. A
+        reader never sees a position before all lower ones. Expired events are left out.
         """
 
     def subscribe(self, on_change: OnChange) -> ChangeSignal:
@@ -151,16 +148,16 @@ class Arrivals(Protocol):
 
 @runtime_checkable
 class Heartbeats(Protocol):
-    """A journal that keeps the last heartbeat of each process, in records that are overwritten. Optional."""
+    """A journal that stores the last heartbeat of each process in a record that is overwritten. Optional."""
 
     @property
     def heartbeat_seconds(self) -> float:
-        """How often a process sends one, unless the recorder's settings say otherwise."""
+        """The interval of heartbeats, unless the recorder's settings name one."""
 
     def beat(self, process_id: str, at_ms: int) -> None:
         """Store that the process was alive at this time.
 
-        May be lost: it only narrows an interval. No reader of events or runs ever sees it.
+        A heartbeat may be lost: it only narrows an interval. It is neither an event nor part of a run.
         """
 
     def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
@@ -169,18 +166,18 @@ class Heartbeats(Protocol):
 
 @runtime_checkable
 class ScansRuns(Protocol):
-    """A journal whose store other producers write to as well: its list lacks their runs. Optional."""
+    """A journal whose list lacks the runs of other producers. Optional."""
 
     def scan_unlisted(self, *, max_pages: int) -> UnlistedRuns:
-        """The runs that `find_runs` does not list, from at most so many pages of a scan of the store.
+        """The runs that `find_runs` does not list, from at most `max_pages` pages of a scan.
 
-        Raises `TableProblem` of the kind access-denied without the right to scan.
+        Raises `TableProblem` of kind access-denied without the permission to scan.
         """
 
 
 @runtime_checkable
 class Prunes(Protocol):
-    """A journal that deletes old events on demand rather than by itself. Optional."""
+    """A journal that deletes old events on request. Optional."""
 
     def prune(self, before_ms: int, *, batch: int = 1000) -> int:
-        """Delete events that occurred before this time, in small transactions; return how many went."""
+        """Delete events that occurred before this time, in small transactions; return their number."""

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
-from json.encoder import encode_basestring as _quoted  # the encoder's own; by hand it halves the head's cost
+from json.encoder import (
+    encode_basestring as _quoted,  # called directly, it halves the cost of the head
+)
 from math import isfinite
 from sys import getsizeof
 from typing import Any, NoReturn
@@ -21,12 +23,12 @@ from typing import Any, NoReturn
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.model.event import UNREADABLE, Event
 
-DIGEST_HEX_DIGITS = 32  # 128 bits: it detects damage, it does not stop an adversary
-MAX_LEVELS = 100  # of maps and lists in each other as written; deeper text may not be readable everywhere
+DIGEST_HEX_DIGITS = 32  # 128 bits: detects damage, does not stop an adversary
+MAX_LEVELS = 100  # of nested maps and lists; not every parser reads deeper text
 TOO_DEEP = f"it nests deeper than {MAX_LEVELS} levels; flatten it"
 
 _TAGS = frozenset({"$set", "$bytes", "$decimal", "$map"})
-_SHOWN = 60  # characters of a wrong value that a message repeats
+_SHOWN = 60  # characters of an invalid value in a message
 
 
 def encode_payload(payload: Mapping[str, object]) -> str:
@@ -34,9 +36,9 @@ def encode_payload(payload: Mapping[str, object]) -> str:
     try:
         text = _encode(payload if type(payload) is dict else dict(payload))
         if _may_have_tags(text):
-            text = _encode(_escaped(payload))
+            text = _encode(_escape_tags(payload))
         text.encode()  # a lone surrogate cannot be stored anywhere
-        # Most payloads hold no map or list, and looking for the first is ten times faster than counting.
+        # Most payloads contain no map or list, and finding the first is ten times faster than counting.
         if ("[" in text or text.find("{", 1) > 0) and text.count("{") + text.count("[") > MAX_LEVELS:
             check_levels(_decoder.decode(text))
     except (TypeError, ValueError, RecursionError) as error:
@@ -48,44 +50,44 @@ def decode_payload(text: str) -> dict[str, object]:
     """The payload that `encode_payload` wrote."""
     value, end = None, -1
     try:
-        value, end = _decoder.raw_decode(text)  # as we wrote it, it begins and ends without spaces
+        value, end = _decoder.raw_decode(text)  # canonical text has no spaces around it
     except (ValueError, RecursionError):
-        pass  # `_decode` has the words for it
+        pass  # `_decode` raises the error with its message
     if end != len(text):
         value = _decode(text)
     if _may_have_tags(text):
-        value = _restored(value)
+        value = _untag(value)
     if not isinstance(value, dict):
         raise InvalidInput(f"a payload must be a JSON object, not {_kind(value)}")
     return value
 
 
 def payload_text(event: Event) -> str:
-    """The event's payload as canonical JSON, written only once."""
+    """The event's payload as canonical JSON, encoded only once."""
     return event.encoded if event.encoded is not None else encode_payload(event.payload)
 
 
 def payload_size(event: Event) -> int:
-    """About how many bytes a payload takes in memory: exact where its text is known, else counted quickly.
+    """The approximate size of a payload in memory: exact if its text is cached, else estimated.
 
-    One character beyond Latin-1 makes a whole text take two or four bytes for each character.
+    A single character beyond Latin-1 makes a whole text take two or four bytes per character.
     """
-    return getsizeof(event.encoded) if event.encoded is not None else _counted(event.payload)
+    return getsizeof(event.encoded) if event.encoded is not None else _count_bytes(event.payload)
 
 
-def _counted(value: object) -> int:
+def _count_bytes(value: object) -> int:
     if isinstance(value, str | bytes):
         return getsizeof(value)
     if isinstance(value, Mapping):
-        return sum(len(str(key)) + _counted(item) for key, item in value.items())
+        return sum(len(str(key)) + _count_bytes(item) for key, item in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        return sum(map(_counted, value))
+        return sum(map(_count_bytes, value))
     return 8  # a number, true, false or null
 
 
 def canonical(event: Event) -> str:
-    """Everything an event says, without where it is stored: no key, no ttl, no arrival."""
-    # Written out for each event that is recorded: a helper for "or null" would take a quarter of the time.
+    """The content of an event, without anything about its storage: no key, no ttl, no position."""
+    # Runs for each recorded event: a helper for "or null" would take a quarter of the time.
     agent, call, parent = event.agent_name, event.call_id, event.parent_call_id
     producer, number = event.producer, event.number
     previous, trace = event.previous_digest, event.trace_id
@@ -100,12 +102,12 @@ def canonical(event: Event) -> str:
 
 
 def digest(event: Event) -> str:
-    """What the producer's next event carries as `previous_digest`."""
+    """The `previous_digest` of the producer's next event."""
     return sha256(canonical(event).encode()).hexdigest()[:DIGEST_HEX_DIGITS]
 
 
 def same_content(one: Event, other: Event) -> bool:
-    """Whether two events say the same. 1 and 1.0 are the same number; not every store keeps them apart."""
+    """Whether two events have the same content. 1 equals 1.0: not every store distinguishes them."""
     if canonical(one) == canonical(other):
         return True
     bare = [replace(event, payload={}, encoded=None, ttl=None) for event in (one, other)]
@@ -114,7 +116,7 @@ def same_content(one: Event, other: Event) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Equal, where True is not 1: Python's own comparison takes them for the same."""
+    """Equality that distinguishes True from 1, unlike Python's."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(item, other[key]) for key, item in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -146,7 +148,7 @@ def to_line(event: Event) -> str:
 
 
 def from_line(line: str | bytes) -> Event:
-    """The event that `to_line` wrote. `InvalidInput` or `InvalidEvent` says why it is none."""
+    """The event that `to_line` wrote. Raises `InvalidInput` or `InvalidEvent` with the reason."""
     value = _decode(line)
     if not isinstance(value, dict):
         raise InvalidInput(f"an event must be a JSON object, not {_kind(value)}")
@@ -154,7 +156,7 @@ def from_line(line: str | bytes) -> Event:
 
 
 def from_wire(value: Mapping[str, Any]) -> Event:
-    """The event in a decoded JSON object, every field checked."""
+    """The event in a decoded JSON object, with every field validated."""
     unknown = sorted(value.keys() - set(_FIELDS))
     if unknown:
         raise InvalidInput(
@@ -175,21 +177,21 @@ def from_wire(value: Mapping[str, Any]) -> Event:
         raise InvalidInput(
             f"{UNREADABLE} is a placeholder for an event that could not be read; it cannot be stored"
         )
-    payload = _restored(given.pop("payload", {}))
+    payload = _untag(given.pop("payload", {}))
     if not isinstance(payload, dict):
         raise InvalidInput("field payload must be an object, not a tagged value")
-    # Encoded at the door, so that what no journal can hold is refused with the line it came in.
+    # Encoded here, so that a payload that no journal can store is rejected with its line.
     return Event(payload=payload, encoded=encode_payload(payload), **given)
 
 
-def _check_fields(given: Mapping[str, object], names: Iterable[str], wanted: type, words: str) -> None:
+def _check_fields(given: Mapping[str, object], names: Iterable[str], expected: type, noun: str) -> None:
     for name in names:
-        if name in given and type(given[name]) is not wanted:  # True is an int, but no whole number
-            raise InvalidInput(f"field {name} must be {words}, not {_kind(given[name])}")
+        if name in given and type(given[name]) is not expected:  # True is an int
+            raise InvalidInput(f"field {name} must be {noun}, not {_kind(given[name])}")
 
 
 def _kind(value: object) -> str:
-    """What JSON calls a value of this type."""
+    """The JSON name of a value's type."""
     match value:
         case None:
             return "null"
@@ -211,8 +213,8 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _plain(value: object) -> object:
-    """What JSON itself cannot say, as a tagged object."""
+def _tag(value: object) -> object:
+    """A value that JSON lacks, as a tagged object."""
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, Decimal):
@@ -229,40 +231,40 @@ def _plain(value: object) -> object:
     raise TypeError(f"a value of type {type(value).__name__} cannot be stored")
 
 
-# The check for circles costs a tenth of the time, and without it a circle still ends, as a RecursionError.
+# The check for cycles costs a tenth of the time; without it a cycle raises RecursionError.
 _encoder = json.JSONEncoder(
     sort_keys=True,
     separators=(",", ":"),
     ensure_ascii=False,
     allow_nan=False,
     check_circular=False,
-    default=_plain,
+    default=_tag,
 )
 
 
-def _encoding() -> Callable[[object], str]:
-    """`_encoder.encode`, which makes a new C encoder for every value, with one that is made once.
+def _make_encode() -> Callable[[object], str]:
+    """`_encoder.encode` with a C encoder that is created once instead of for every value.
 
-    That encoder is no documented part of Python. Where it is missing, or its arguments are others, the
-    documented way is taken, which writes the same.
+    That encoder is an undocumented part of Python. Where it is missing or takes other arguments, the
+    documented function is used, which writes the same text.
     """
     try:
         chunks = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-            None, _plain, _quoted, None, ":", ",", True, False, False
+            None, _tag, _quoted, None, ":", ",", True, False, False
         )
-        known = {"b": [1.5, None, True], "a": 'é"'}
-        if "".join(chunks(known, 0)) == _encoder.encode(known):
+        sample = {"b": [1.5, None, True], "a": 'é"'}
+        if "".join(chunks(sample, 0)) == _encoder.encode(sample):
             return lambda value: "".join(chunks(value, 0))
     except (AttributeError, TypeError, ValueError):
         pass
     return _encoder.encode
 
 
-_encode = _encoding()
+_encode = _make_encode()
 
 
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -278,36 +280,36 @@ def _decode(line: str | bytes) -> object:
 
 
 def _may_have_tags(text: str) -> bool:
-    return "$" in text and '"$' in text  # the first look is ten times faster, and mostly the last
+    return "$" in text and '"$' in text  # the first test is ten times faster, and usually sufficient
 
 
 def check_levels(value: object) -> None:
     """Raise ValueError if maps and lists nest too deeply. Does not recurse, so any depth is safe."""
-    holders, levels = [value] if isinstance(value, dict | list) else [], 0
-    while holders:
+    containers, levels = [value] if isinstance(value, dict | list) else [], 0
+    while containers:
         levels += 1
         if levels > MAX_LEVELS:
             raise ValueError(TOO_DEEP)
-        holders = [
+        containers = [
             item
-            for holder in holders
-            for item in (holder.values() if isinstance(holder, dict) else holder)
+            for container in containers
+            for item in (container.values() if isinstance(container, dict) else container)
             if isinstance(item, dict | list)
         ]
 
 
-def _escaped(value: object) -> object:
+def _escape_tags(value: object) -> object:
     if isinstance(value, Mapping):
-        inner = {key: _escaped(item) for key, item in value.items()}
+        inner = {key: _escape_tags(item) for key, item in value.items()}
         return {"$map": inner} if len(inner) == 1 and next(iter(inner)) in _TAGS else inner
     if isinstance(value, list | tuple):
-        return [_escaped(item) for item in value]
+        return [_escape_tags(item) for item in value]
     return value
 
 
-def _restored(value: object) -> object:
+def _untag(value: object) -> object:
     if isinstance(value, list):
-        return [_restored(item) for item in value]
+        return [_untag(item) for item in value]
     if isinstance(value, float) and not isfinite(value):  # 1e999 is valid JSON
         raise InvalidInput("a number is too large to store")
     if not isinstance(value, dict):
@@ -315,13 +317,13 @@ def _restored(value: object) -> object:
     if len(value) == 1:
         tag, inner = next(iter(value.items()))
         if tag == "$map" and isinstance(inner, dict):
-            return {key: _restored(item) for key, item in inner.items()}
+            return {key: _untag(item) for key, item in inner.items()}
         if tag in _TAGS:
-            return _untagged(tag, inner)
-    return {key: _restored(item) for key, item in value.items()}
+            return _decode_tag(tag, inner)
+    return {key: _untag(item) for key, item in value.items()}
 
 
-def _untagged(tag: str, inner: object) -> object:
+def _decode_tag(tag: str, inner: object) -> object:
     try:
         match tag, inner:
             case "$bytes", str():
@@ -329,7 +331,7 @@ def _untagged(tag: str, inner: object) -> object:
             case "$decimal", str():
                 return Decimal(inner)
             case "$set", list():
-                return {_restored(item) for item in inner}
+                return {_untag(item) for item in inner}
     except (TypeError, ValueError, ArithmeticError) as error:
         raise InvalidInput(f"invalid value of {tag}: {_short(repr(inner))}") from error
     raise InvalidInput(f"invalid value of {tag}: {_short(repr(inner))}")

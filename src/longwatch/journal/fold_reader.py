@@ -1,4 +1,4 @@
-"""Folds of runs that are read on from where they were left, so that a look costs only what is new."""
+"""Folds of many runs, each read from the cursor of the last read, so that a read only fetches new events."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from longwatch.journal.base import Arrivals, Journal
 from longwatch.journal.claims import READ_EVENTS
 from longwatch.model.event import START, Cursor, Event
 
-REMEMBERED = 256  # folds of each sort
+CACHED_FOLDS = 256
 
 
 class Foldable(Protocol):
-    """What the events of a run say together."""
+    """The fold of a run's events."""
 
     def plus(self, events: Iterable[Event]) -> Self:
-        """This and what the events add to it."""
+        """This fold with more events."""
 
 
 Fold = TypeVar("Fold", bound=Foldable)
 
 
-class Folds(Generic[Fold]):
-    """The folds of many runs of one sort. Threads may share it; those used least recently are forgotten."""
+class FoldReader(Generic[Fold]):
+    """Reads and caches the folds of many runs, least recently used first out. Thread-safe."""
 
-    def __init__(self, journal: Journal, *, most: int = REMEMBERED) -> None:
+    def __init__(self, journal: Journal, *, max_folds: int = CACHED_FOLDS) -> None:
         self._journal = journal
         self._numbered = journal if isinstance(journal, Arrivals) else None
-        self._most = most
-        self._known: OrderedDict[str, tuple[Fold, Cursor]] = OrderedDict()
+        self._max_folds = max_folds
+        self._folds: OrderedDict[str, tuple[Fold, Cursor]] = OrderedDict()
         self._generation = self._journal_generation()  # of the journal that the folds were read from
         self._lock = threading.Lock()
 
     def read(self, run_id: str, empty: Callable[[], Fold], *, thorough: bool = False) -> Fold:
-        """The fold of everything that is in the journal by now. `thorough`: look for late events too.
+        """The fold of all events in the journal. `thorough` reads late events too.
 
-        A journal that is replaced meanwhile is read from its start.
+        A journal that was replaced is read from its start.
         """
         while True:
             with self._lock:
-                self._forget_other_journal()
+                self._drop_replaced()
                 generation = self._generation
-                fold, cursor = self._known.get(run_id) or (empty(), START)
+                fold, cursor = self._folds.get(run_id) or (empty(), START)
             try:
-                fold, cursor = self._read_on(run_id, fold, cursor, thorough=thorough)
+                fold, cursor = self._resume(run_id, fold, cursor, thorough=thorough)
             except InvalidCursor:
                 if generation == self._journal_generation():
                     raise
@@ -55,17 +55,17 @@ class Folds(Generic[Fold]):
             if generation == self._journal_generation():
                 break
         if cursor != START:
-            # Another thread may have read further in the meantime: what it knew is simply read again.
+            # Another thread may have read further: those events are read again.
             with self._lock:
-                self._forget_other_journal()
+                self._drop_replaced()
                 if generation == self._generation:
-                    self._known[run_id] = (fold, cursor)
-                    self._known.move_to_end(run_id)
-                while len(self._known) > self._most:
-                    self._known.popitem(last=False)
+                    self._folds[run_id] = (fold, cursor)
+                    self._folds.move_to_end(run_id)
+                while len(self._folds) > self._max_folds:
+                    self._folds.popitem(last=False)
         return fold
 
-    def _read_on(self, run_id: str, fold: Fold, cursor: Cursor, *, thorough: bool) -> tuple[Fold, Cursor]:
+    def _resume(self, run_id: str, fold: Fold, cursor: Cursor, *, thorough: bool) -> tuple[Fold, Cursor]:
         while True:
             page = self._journal.read(run_id, after=cursor, limit=READ_EVENTS, thorough=thorough)
             if page.events:
@@ -77,9 +77,9 @@ class Folds(Generic[Fold]):
     def _journal_generation(self) -> int:
         return self._numbered.generation if self._numbered is not None else 0
 
-    def _forget_other_journal(self) -> None:
-        """Under the lock: what was read from a journal that was replaced says nothing about the next one."""
+    def _drop_replaced(self) -> None:
+        """Drop the folds of a journal that was replaced. Call under the lock."""
         generation = self._journal_generation()
         if generation != self._generation:
             self._generation = generation
-            self._known.clear()
+            self._folds.clear()

@@ -1,4 +1,4 @@
-"""The lifecycle of a run as JSON, for the stores that keep a summary of each run."""
+"""The lifecycle of a run as JSON, for journals that store a summary of each run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEAD_PREFIX = "dead-"  # of the ids of endings with the error code `producer_dea
 
 
 def to_json(facts: Lifecycle) -> list[Any]:
-    """Lists and texts alone, as short as they can be: a store writes them with every append."""
+    """Lists and texts only, as short as possible: a journal writes them with every append."""
     return [
         [[*each.order, each.attempt, *([True] if each.is_session else [])] for each in facts.starts],
         [_ending(each) for each in facts.endings],
@@ -43,11 +43,11 @@ def from_json(value: list[Any]) -> Lifecycle:
     )
 
 
-def lifecycle_before(origin: Origin, ending: Ending | None) -> Lifecycle:
-    """The lifecycle of a summary that was stored when it held one ending only.
+def lifecycle_from_ending(origin: Origin, ending: Ending | None) -> Lifecycle:
+    """The lifecycle of a summary of an earlier version, which has a single ending.
 
-    An ending that was written for a process that was gone said `failed`. Its id tells it apart, and its place
-    is just after the last event: when the process ended is not known.
+    There, the ending of a process that had exited has the status `failed`. Its ID identifies it, and its time
+    is just after the last event, because the time of the exit is unknown.
     """
     starts = () if origin.inferred else (Start(origin.order),)
     if ending is None:

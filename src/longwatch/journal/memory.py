@@ -1,4 +1,4 @@
-"""A journal that lives as long as its process: for tests, and for trying things out."""
+"""A journal in memory, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
-from longwatch.journal.arrivals import Arrival, Arrived, is_whole, page_of
+from longwatch.journal.arrivals import Arrival, ArrivalCursor, is_position, page_of
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, PAGE_BYTES, ClosesOnExit, RunPage
 from longwatch.journal.codec import decode_payload, payload_size, payload_text, same_content
 from longwatch.model.event import START, Cursor, Event, Page
@@ -39,18 +39,18 @@ class MemoryJournal(ClosesOnExit):
         self._heartbeats: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
-        stored = [_own(event) for event in events]
+        stored = [_copy_event(event) for event in events]
         with self._lock:
             fresh: list[Event] = []
             conflicts: list[str] = []
             for event in stored:
-                known = self._by_id.setdefault(event.event_id, event)
-                if known is event:
+                first = self._by_id.setdefault(event.event_id, event)
+                if first is event:
                     self._position += 1
                     self._arrived.append((self._position, event))
                     self._runs.setdefault(event.run_id, []).append((self._position, event))
                     fresh.append(event)
-                elif not same_content(known, event):
+                elif not same_content(first, event):
                     conflicts.append(event.event_id)
             for run_id, summary in summarise(fresh).items():
                 before = self._summaries.get(run_id)
@@ -62,15 +62,15 @@ class MemoryJournal(ClosesOnExit):
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
-        start = Arrived.of(after)
+        start = ArrivalCursor.of(after)
         with self._lock:
             arrived = self._runs.get(run_id, [])
             new = arrived[bisect_right(arrived, start.position, key=lambda pair: pair[0]) :]
-        living = [pair for pair in self._living(new) if pair[0] not in start.beyond]
-        if not living:
+        unexpired = [pair for pair in self._unexpired(new) if pair[0] not in start.beyond]
+        if not unexpired:
             return Page([], after)
-        page = first_page(living, limit)
-        return page_of(start, page, end=start.up_to(page[-1][0]), more=len(living) > len(page))
+        page = first_page(unexpired, limit)
+        return page_of(start, page, end=start.up_to(page[-1][0]), more=len(unexpired) > len(page))
 
     def last_arrival(self) -> int:
         with self._lock:
@@ -79,9 +79,9 @@ class MemoryJournal(ClosesOnExit):
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         with self._lock:
             new = self._arrived[after:]
-        return first_page(self._living(new), limit)
+        return first_page(self._unexpired(new), limit)
 
-    def _living(self, arrivals: Sequence[Arrival]) -> list[Arrival]:
+    def _unexpired(self, arrivals: Sequence[Arrival]) -> list[Arrival]:
         now_seconds = self._clock.now_ms() // 1000
         return [pair for pair in arrivals if pair[1].ttl is None or pair[1].ttl > now_seconds]
 
@@ -92,8 +92,8 @@ class MemoryJournal(ClosesOnExit):
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
     ) -> RunPage:
         with self._lock:
-            known = list(self._summaries.values())
-        return list_page(known, query, after, limit)
+            summaries = list(self._summaries.values())
+        return list_page(summaries, query, after, limit)
 
     def find_run(self, run_id: str) -> RunSummary | None:
         with self._lock:
@@ -108,11 +108,11 @@ class MemoryJournal(ClosesOnExit):
             return {each: self._heartbeats[each] for each in process_ids if each in self._heartbeats}
 
     def close(self) -> None:
-        """Nothing to let go of: under its name, the journal stays open for others in this process."""
+        """A named journal stays open for its other users in this process."""
 
 
 def first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:
-    """As many of these as one page holds, by their number or by their size."""
+    """The first of these that fit into one page, by their number or by their size."""
     size = 0
     for count, (_, event) in enumerate(arrivals[:limit], 1):
         size += payload_size(event)
@@ -121,44 +121,32 @@ def first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:
     return arrivals[:limit]
 
 
-def _own(event: Event) -> Event:
-    """The event as a store gives it back: refused if it cannot be written, and out of the caller's hands."""
+def _copy_event(event: Event) -> Event:
+    """The event as another store would return it: encoded and decoded, independent of the caller's object."""
     text = payload_text(event)
     return replace(event, payload=decode_payload(text), encoded=text)
 
 
-def position_of(cursor: Cursor) -> int:
-    """The arrival position in a cursor of a journal that counts arrivals."""
-    if cursor == START:
-        return 0
-    if not is_whole(cursor):
-        raise InvalidCursor(f"Invalid cursor {cursor!r} for this journal. Read from the start instead.")
-    return int(cursor)
-
-
-def cursor_at(position: int) -> Cursor:
-    """The cursor that reads on after this arrival position."""
-    return Cursor(str(position))
-
-
-def list_page(known: Iterable[RunSummary], query: RunQuery, after: Cursor | None, limit: int) -> RunPage:
-    """The page of a list of all runs."""
-    runs = sorted(filter(query.accepts, known), key=lambda run: (run.started_at, run.run_id), reverse=True)
+def list_page(summaries: Iterable[RunSummary], query: RunQuery, after: Cursor | None, limit: int) -> RunPage:
+    """One page of the list of all runs."""
+    runs = sorted(
+        filter(query.accepts, summaries), key=lambda run: (run.started_at, run.run_id), reverse=True
+    )
     if after is not None:
-        edge = list_edge_of(after)
+        edge = parse_list_cursor(after)
         runs = [run for run in runs if (run.started_at, run.run_id) < edge]
     page = runs[:limit]
     return RunPage(page, list_cursor(page[-1]) if len(runs) > limit else None)
 
 
 def list_cursor(run: RunSummary) -> Cursor:
-    """Where a list goes on: after this run."""
+    """The cursor after this run in a list."""
     return Cursor(f"{run.started_at}:{run.run_id}")
 
 
-def list_edge_of(cursor: Cursor) -> tuple[int, str]:
-    """The start time and id of the last run already listed."""
+def parse_list_cursor(cursor: Cursor) -> tuple[int, str]:
+    """The start time and ID of the last run of the previous page."""
     started_at, colon, run_id = cursor.partition(":")
-    if not colon or not is_whole(started_at):
+    if not colon or not is_position(started_at):
         raise InvalidCursor(f"Invalid cursor {cursor!r} for a run list. List from the start instead.")
     return int(started_at), run_id

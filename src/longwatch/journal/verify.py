@@ -1,9 +1,9 @@
-"""Is every event of a run there, and as it was written? Answered from the producers' numbers and digests.
+"""Verifies by numbers and digests that every event of a run is stored as its producer wrote it.
 
-A producer numbers its events from 1, each carries the digest of the one before, and the last one states the
-count. So a lost event can be named, and a changed one is contradicted by its successor. One that cannot be
-decoded counts as altered. This detects damage, not an adversary who rewrites the whole chain; and an event
-without a successor has nothing to vouch for it.
+A producer numbers its events from 1, each contains the digest of the previous one, and the last one states
+the count. So a lost event can be named, and the successor of a changed one contradicts it. An event that
+cannot be decoded counts as altered. This detects damage, not an adversary who rewrites the whole chain, and
+it cannot detect a change of the last event.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from longwatch.model.numbering import NumberSet
 
 
 class Completeness(StrEnum):
-    """What can be said, the gravest last."""
+    """The result of a verification, most severe last."""
 
     COMPLETE = "complete"
     OPEN = "open"
@@ -29,23 +29,23 @@ class Completeness(StrEnum):
 
     @property
     def is_damage(self) -> bool:
-        """Whether something is wrong, rather than unfinished or gone as agreed."""
+        """Whether events are missing or altered, instead of not yet written or expired."""
         return self in (Completeness.MISSING, Completeness.ALTERED)
 
 
-_GRAVITY = {answer: rank for rank, answer in enumerate(Completeness)}
+_SEVERITY = {answer: rank for rank, answer in enumerate(Completeness)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerVerification:
-    """What can be said of one producer's events."""
+    """The verification of one producer's events."""
 
     producer: str
     events: int
-    stated: int | None  # how many it says there are, if it closed
+    stated: int | None  # the count of a producer that has closed
     missing: tuple[tuple[int, int], ...] = ()
     altered: NumberSet = field(default_factory=NumberSet)
-    unreadable: NumberSet = field(default_factory=NumberSet)  # those of the altered that cannot be decoded
+    unreadable: NumberSet = field(default_factory=NumberSet)  # the altered ones that cannot be decoded
     expired_up_to: int = 0  # the numbers 1 to this expired
     expired_before: int | None = None  # epoch ms
 
@@ -60,7 +60,7 @@ class ProducerVerification:
         return Completeness.COMPLETE if self.stated is not None else Completeness.OPEN
 
     def sentences(self) -> Iterator[str]:
-        """The findings, gravest first."""
+        """The findings, most severe first."""
         if self.altered:
             yield f"altered at {_spans(self.altered.ranges)} of producer {self.producer}"
         if self.unreadable:
@@ -83,17 +83,17 @@ class ProducerVerification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What can be said of a run's events together."""
+    """The verification of a run."""
 
     producers: tuple[ProducerVerification, ...]
-    unnumbered: int  # events of other producers, about which nothing can be said
-    unreadable: tuple[int | str, ...] = ()  # where events are that cannot be decoded, not even their number
-    uncounted: int = 0  # events that the journal counted when they were stored, and that nothing else names
+    unnumbered: int  # events of other producers, which cannot be verified
+    unreadable: tuple[int | str, ...] = ()  # positions of events of which not even the number can be decoded
+    uncounted: int = 0  # events in the journal's count that are neither stored nor numbered
     expired_before: int | None = None  # epoch ms; older events were deleted
 
     @property
     def answer(self) -> Completeness:
-        """The gravest of the producers' answers. Without any producer the run stays open."""
+        """The most severe result of all producers; open without any producer."""
         answers = [each.answer for each in self.producers]
         if self.expired_before is not None:
             answers.append(Completeness.EXPIRED)
@@ -101,14 +101,14 @@ class Verification:
             answers.append(Completeness.MISSING)
         if self.unreadable:
             answers.append(Completeness.ALTERED)
-        return max(answers, key=_GRAVITY.__getitem__, default=Completeness.OPEN)
+        return max(answers, key=_SEVERITY.__getitem__, default=Completeness.OPEN)
 
 
 class Verifier:
-    """Takes a run's events one by one, each once and in any order, and remembers little of them.
+    """Verifies a run's events one by one, each once and in any order.
 
-    Digests are kept only at the edges of what was seen without a gap, so memory grows with the number of
-    gaps and not with the run.
+    Digests are stored only at the edges of gaps, so memory grows with the number of gaps and not with the
+    run.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Verifier:
         self._may_expire = False
 
     def add(self, event: Event) -> None:
-        """Take one more event of the run into account."""
+        """Add an event of the run."""
         self._events += 1
         self._may_expire = self._may_expire or event.ttl is not None
         if event.producer is None or event.number is None:
@@ -141,9 +141,9 @@ class Verifier:
         expired_before: int | None = None,
         counted: int | None = None,
     ) -> Verification:
-        """What can be said now. The run's own start tells whether its first events can have expired.
+        """The result so far. `started_at` determines whether the first events can have expired.
 
-        `counted` is how many events the journal says that it stored, if it keeps an exact count.
+        `counted` is the number of stored events according to the journal, if it has an exact count.
         """
         is_comparable = counted is not None and not self._may_expire and expired_before is None
         producers = tuple(
@@ -175,11 +175,11 @@ class _Chain:
     def add(self, event: Event, number: int) -> None:
         self._events += 1
         if number in self._seen or number < 1:
-            # Two events under one number: one of them is not what the producer wrote.
+            # Two events with one number: the producer did not write one of them.
             self._altered = self._altered.with_number(number)
             return
         self._seen = self._seen.with_number(number)
-        if event.type == UNREADABLE:  # its digest is not known, so neither neighbour can be compared with it
+        if event.type == UNREADABLE:  # without its digest, neither neighbour can be verified
             self._unreadable = self._unreadable.with_number(number)
             return
         if event.type == "producer_closed" and (count := number_of(event.payload, "count")) is not None:
@@ -205,14 +205,14 @@ class _Chain:
     def verification(
         self, producer: str, *, now_ms: int, started_at: int | None, expired_before: int | None
     ) -> ProducerVerification:
-        # A count below the highest number was stated too early; the producer went on.
+        # A count below the highest number was stated too early; the producer continued.
         closed = self._count is not None and self._count >= self._seen.highest
         missing = list(self._seen.gaps(up_to=self._count if closed else None))
-        gone_before: int | None = None
+        deleted_before: int | None = None
         expired_up_to = 0
         if missing and missing[0][0] == 1:
-            gone_before = self._expired_before(now_ms, started_at, expired_before)
-            if gone_before is not None:
+            deleted_before = self._expired_before(now_ms, started_at, expired_before)
+            if deleted_before is not None:
                 expired_up_to = missing.pop(0)[1]
         return ProducerVerification(
             producer=producer,
@@ -222,13 +222,13 @@ class _Chain:
             altered=self._altered | self._unreadable,
             unreadable=self._unreadable,
             expired_up_to=expired_up_to,
-            expired_before=gone_before,
+            expired_before=deleted_before,
         )
 
-    def _expired_before(self, now_ms: int, started_at: int | None, told: int | None) -> int | None:
-        """The time before which the first events are gone as agreed, or None if nothing explains it."""
-        if told is not None:
-            return told
+    def _expired_before(self, now_ms: int, started_at: int | None, stated: int | None) -> int | None:
+        """The time before which the first events have expired; None if expiry does not explain the gap."""
+        if stated is not None:
+            return stated
         first = self._starts.get(self._seen.lowest)
         if first is None or first.life_ms is None or started_at is None:
             return None
@@ -238,7 +238,7 @@ class _Chain:
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """What is kept of the first event after a gap."""
+    """The first event after a gap."""
 
     previous_digest: str | None
     life_ms: int | None  # from occurring to expiring

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from longwatch.model.endings import ENDS, Ending, Status, attempt_named
+from longwatch.model.endings import ENDS, Ending, Status, attempt_id_of
 from longwatch.model.event import UNREADABLE, Event, Order
 from longwatch.model.process import ProcessIdentity
 
@@ -29,11 +29,11 @@ FACT_TYPES = ATTEMPT_STARTS | OWNER_TYPES | {JOINED, CLOSED, UNREADABLE} | ENDS.
 CLOCK_SKEW_MS = 60_000  # that the clocks of two processes of one run may differ
 
 # A run keeps at most so many facts; a run id that is used every night must not grow for ever.
-MOST_STARTS = 100
-MOST_ENDINGS = 32
-MOST_OWNERS = 16
-MOST_MEMBERS = 128  # beside the owners
-MOST_CLOSED = 256
+MAX_STARTS = 100
+MAX_ENDINGS = 32
+MAX_OWNERS = 16
+MAX_MEMBERS = 128  # beside the owners
+MAX_CLOSED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
             if ending is not None:
                 endings.add(ending)
             continue
-        attempt = attempt_named(event)
+        attempt = attempt_id_of(event)
         if event.type in ATTEMPT_STARTS:
             starts.add(Start(event.order, attempt, event.type == SESSION_START))
         process = ProcessIdentity.of(event.payload.get("process"))
@@ -187,14 +187,14 @@ def _reduced(
     by_order = sorted(members, key=lambda each: (each.order, each.process.id, each.is_owner))
     owners = [each for each in by_order if each.is_owner]
     others = [each for each in by_order if not each.is_owner and each.producer not in gone]
-    if len(others) > MOST_MEMBERS:
-        last = others[-MOST_MEMBERS - 1].order
+    if len(others) > MAX_MEMBERS:
+        last = others[-MAX_MEMBERS - 1].order
         dropped = last if dropped is None else max(dropped, last)
     return Lifecycle(
-        starts=tuple(sorted(starts, key=_start_key)[-MOST_STARTS:]),
+        starts=tuple(sorted(starts, key=_start_key)[-MAX_STARTS:]),
         endings=_bounded_endings(endings),
-        members=(*owners[-MOST_OWNERS:], *others[-MOST_MEMBERS:]),
-        closed=tuple(sorted(closed)[-MOST_CLOSED:]),
+        members=(*owners[-MAX_OWNERS:], *others[-MAX_MEMBERS:]),
+        closed=tuple(sorted(closed)[-MAX_CLOSED:]),
         dropped=dropped,
         has_gaps=has_gaps,
     )
@@ -206,10 +206,10 @@ def _start_key(start: Start) -> tuple[Order, str, bool]:
 
 def _bounded_endings(endings: set[Ending]) -> tuple[Ending, ...]:
     kept = sorted(endings, key=lambda each: (each.order, each.status, each.not_after or 0))
-    if len(kept) <= MOST_ENDINGS:
+    if len(kept) <= MAX_ENDINGS:
         return tuple(kept)
     best = _best(kept)
-    newest = kept[-MOST_ENDINGS:]
+    newest = kept[-MAX_ENDINGS:]
     return tuple(newest) if best is None or best in newest else (best, *newest)
 
 

@@ -143,7 +143,7 @@ class Ending:
         """
         status = ENDS.get(event.type)
         if status is None:
-            return _kept(event.payload.get(KEPT_ENDING)) if event.type == UNREADABLE else None
+            return _kept(event.payload.get(STORED_ENDING)) if event.type == UNREADABLE else None
         payload = event.payload
         word = text_of(payload, "status")
         if word is not None:
@@ -158,7 +158,7 @@ class Ending:
             own_word=not payload.get("written_for"),
             error=error_of(payload),
             correction=event.type in CORRECTIONS,
-            attempt=attempt_named(event),
+            attempt=attempt_id_of(event),
             warnings=warning_count(payload),
         )
 
@@ -173,10 +173,10 @@ class Ending:
         return mine > theirs if mine != theirs else self.order < other.order
 
 
-KEPT_ENDING = "ending"  # in the payload of an unreadable event
+STORED_ENDING = "ending"  # in the payload of an unreadable event
 
 
-def kept_ending(ending: Ending) -> dict[str, object]:
+def encode_ending(ending: Ending) -> dict[str, object]:
     """The ending that is stored with a run, for the payload of an unreadable event."""
     kept = {
         "status": ending.status.value,
@@ -194,7 +194,7 @@ def kept_ending(ending: Ending) -> dict[str, object]:
 
 
 def _kept(value: object) -> Ending | None:
-    """The ending that `kept_ending` wrote; None for anything else."""
+    """The ending that `encode_ending` wrote; None for anything else."""
     if not isinstance(value, Mapping):
         return None
     status, order = value.get("status"), value.get("order")
@@ -236,14 +236,14 @@ def _death(event: Event) -> Ending:
         order=event.order,
         own_word=False,
         error=error_of(payload),
-        attempt=attempt_named(event),
+        attempt=attempt_id_of(event),
         processes=ids,
         not_before=int(not_before),
         not_after=None if not_after is None else int(not_after),
     )
 
 
-def attempt_named(event: Event) -> str | None:
+def attempt_id_of(event: Event) -> str | None:
     """The attempt that an event names. Of a session it is the execution of its state machine."""
     attempt = text_of(event.payload, "attempt")
     if attempt is None and event.type.startswith(SESSION_PREFIXES):

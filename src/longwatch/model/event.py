@@ -219,7 +219,7 @@ def slot_of(event: Event) -> int | None:
     return slot if event.event_id == numbered_event_id(slot, event.producer, event.number) else None
 
 
-def parts_of_event_id(event_id: str) -> tuple[int, str, int] | None:
+def parse_event_id(event_id: str) -> tuple[int, str, int] | None:
     """Slot, producer and number in an id that a recorder gave, else None."""
     if len(event_id) != 32:
         return None

@@ -9,7 +9,7 @@ TURN_VARIABLE = "LONGWATCH_TURN_ID"  # in the environment of every process that 
 MOST_NAMED = 10
 
 
-def leftovers_of(turn_id: str) -> list[int]:
+def find_leftovers(turn_id: str) -> list[int]:
     """The processes of this machine that a turn started and that still run.
 
     Only Linux tells, and only of processes of the same user and pid namespace.
@@ -22,7 +22,7 @@ def leftovers_of(turn_id: str) -> list[int]:
     return sorted(pid for pid in pids if pid != os.getpid() and wanted in _environment(pid))
 
 
-def leftover_words(pids: list[int]) -> str:
+def leftover_text(pids: list[int]) -> str:
     """What still runs, for people; empty if nothing does."""
     if not pids:
         return ""

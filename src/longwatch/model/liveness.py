@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from longwatch.model.attempts import CLOCK_SKEW_MS, MOST_MEMBERS, Lifecycle, Member
+from longwatch.model.attempts import CLOCK_SKEW_MS, MAX_MEMBERS, Lifecycle, Member
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
 from longwatch.model.event import MAX_OCCURRED_AT, Event, Order
 from longwatch.model.process import Presence, ProcessIdentity
@@ -110,7 +110,7 @@ UNREADABLE_EVENTS = Condition(
     "unreadable",
     "some events cannot be read, so the run is not judged; `longwatch doctor` says what to do",
 )
-CROWDED = Condition("crowded", f"more than {MOST_MEMBERS} processes work on the run, too many to judge")
+CROWDED = Condition("crowded", f"more than {MAX_MEMBERS} processes work on the run, too many to judge")
 
 
 def _outlives_boot(found: Observation, active_at: int | None) -> bool:

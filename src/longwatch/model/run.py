@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from longwatch.errors import InvalidInput
 from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
 from longwatch.model.calls import NO_CALLS, Call, Calls, Mark
-from longwatch.model.endings import attempt_named
+from longwatch.model.endings import attempt_id_of
 from longwatch.model.event import UNREADABLE, Event, Order, number_of
 from longwatch.model.liveness import Condition
 from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
@@ -30,7 +30,7 @@ __all__ = [
     "Ending",
     "Mark",
     "Origin",
-    "ProducerTally",
+    "ProducerNumbers",
     "Run",
     "RunSummary",
     "Status",
@@ -44,7 +44,7 @@ LINE_TYPES = frozenset({"block", "turn_line", "turn_result", "output"})  # of th
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerTally:
+class ProducerNumbers:
     """Which of one producer's events were seen, and how many it says there are."""
 
     seen: NumberSet = NO_NUMBERS
@@ -54,10 +54,10 @@ class ProducerTally:
         """The ranges of numbers that should be there and are not."""
         return tuple(self.seen.gaps(up_to=self.count))
 
-    def merged(self, other: ProducerTally) -> ProducerTally:
+    def merged(self, other: ProducerNumbers) -> ProducerNumbers:
         """What both have seen of the same producer; of two counts the higher holds."""
         counts = [count for count in (self.count, other.count) if count is not None]
-        return ProducerTally(self.seen | other.seen, max(counts, default=None))
+        return ProducerNumbers(self.seen | other.seen, max(counts, default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Run:
     summary: RunSummary
     told: Calls = NO_CALLS  # what was said of its calls, in every attempt; `calls` has them paired
     counts: Mapping[str, int] = field(default_factory=dict)  # event type -> how many
-    producers: Mapping[str, ProducerTally] = field(default_factory=dict)
+    producers: Mapping[str, ProducerNumbers] = field(default_factory=dict)
     joined: Mapping[str, Joins] = field(default_factory=dict)  # producer -> the attempts that it named
     lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed to a turn
 
@@ -134,7 +134,7 @@ class Run:
         def number(event: Event) -> int:
             is_start = event.type in ATTEMPT_STARTS
             if is_start or event.type == JOINED or event.type in ENDS:
-                found = named.get(attempt_named(event))
+                found = named.get(attempt_id_of(event))
                 if found is not None:
                     return found
             joins = () if is_start else self.joined.get(event.producer or "", ())
@@ -221,7 +221,7 @@ def _joined_by(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[
     for event in events:
         if event.producer is None or (event.type != JOINED and event.type not in ATTEMPT_STARTS):
             continue
-        attempt = attempt_named(event)
+        attempt = attempt_id_of(event)
         if attempt is not None:
             known = joined.get(event.producer, ())
             joined[event.producer] = tuple(sorted({*known, (event.order, attempt)}))
@@ -242,7 +242,7 @@ def _counted(before: Mapping[str, int], events: Iterable[Event]) -> dict[str, in
     return counts
 
 
-def _tallied(before: Mapping[str, ProducerTally], events: Iterable[Event]) -> dict[str, ProducerTally]:
+def _tallied(before: Mapping[str, ProducerNumbers], events: Iterable[Event]) -> dict[str, ProducerNumbers]:
     numbers: dict[str, list[int]] = {}
     stated: dict[str, int] = {}
     for event in events:
@@ -254,7 +254,7 @@ def _tallied(before: Mapping[str, ProducerTally], events: Iterable[Event]) -> di
             stated[event.producer] = max(stated.get(event.producer, 0), int(count))
     tallies = dict(before)
     for producer, seen in numbers.items():
-        tally = ProducerTally(NumberSet.of(seen), stated.get(producer))
+        tally = ProducerNumbers(NumberSet.of(seen), stated.get(producer))
         known = tallies.get(producer)
         tallies[producer] = known.merged(tally) if known else tally
     return tallies

@@ -15,7 +15,7 @@ from typing import IO, Self
 
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import LongwatchError
-from longwatch.model.leftovers import leftover_words, leftovers_of
+from longwatch.model.leftovers import find_leftovers, leftover_text
 from longwatch.remote.blocking_client import BlockingClient
 
 _PROGRAM = "from longwatch.remote.executor_watchdog import main; main()"
@@ -64,7 +64,7 @@ def main(pipe: IO[bytes] | None = None) -> None:
     instructions = json.loads(source.readline())
     source.read()
     calls = BlockingClient(instructions["url"], token=instructions["token"])
-    left = leftover_words(leftovers_of(instructions["path"].rpartition("/")[2]))
+    left = leftover_text(find_leftovers(instructions["path"].rpartition("/")[2]))
     ending = {"status": "died", "error": f"{instructions['message']} {left}".strip()}
     with suppress(LongwatchError):  # rejected, or unreachable for too long
         call_with_retries(

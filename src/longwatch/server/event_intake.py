@@ -16,7 +16,7 @@ from typing import Any
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
-from longwatch.journal.fold_reader import Folds
+from longwatch.journal.fold_reader import FoldReader
 from longwatch.model.event import MAX_OCCURRED_AT, MAX_WHOLE, Event, new_event_id
 from longwatch.recording.capture import FULL, CaptureLimits, capture_fields
 from longwatch.recording.outbox import announcements
@@ -93,7 +93,7 @@ class EventIntake:
     def __init__(self, journal: Journal, secrets: SecretNames) -> None:
         self._journal = journal
         self._secrets = secrets
-        self._keyed = Folds[KeyedTimes](journal)
+        self._keyed = FoldReader[KeyedTimes](journal)
         self._locks = [threading.Lock() for _ in range(LOCKS)]
 
     def append(self, given: Sequence[IncomingEvent], *, now_ms: int) -> None:

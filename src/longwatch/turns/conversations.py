@@ -20,8 +20,8 @@ from longwatch.errors import (
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import Journal
-from longwatch.journal.claims import ending_of_death, first_stored, stored_events, winning_ending
-from longwatch.journal.fold_reader import Folds
+from longwatch.journal.claims import claim_ending, ending_from_death, read_all_events, store_claim
+from longwatch.journal.fold_reader import FoldReader
 from longwatch.model.event import Event, number_of, text_of
 from longwatch.model.process import Presence
 from longwatch.model.run import Status
@@ -69,7 +69,7 @@ class DeathGrace:
         None if the turn has ended, another process still works on it, or its events wait in an outbox.
         """
         death = self._observer.death_of(turn_id, read_known(self._journal, turn_id))
-        return None if death is None else ending_of_death(death)
+        return None if death is None else ending_from_death(death)
 
 
 NAME_CHARACTERS = 80  # of a prompt, in lists
@@ -86,7 +86,7 @@ class Conversations(Projects):
         self, journal: Journal, clock: Clock = SYSTEM_CLOCK, *, settings: Settings | None = None
     ) -> None:
         super().__init__(journal, clock, settings=settings)
-        self._turns = Folds[TurnState](journal)
+        self._turns = FoldReader[TurnState](journal)
         self._death_grace = DeathGrace(journal, clock)
         self._ended: dict[str, None] = {}
 
@@ -172,7 +172,7 @@ class Conversations(Projects):
             given,
             fixed={"claim": ours},
         )
-        claimed = first_stored(self._journal, wanted).payload
+        claimed = store_claim(self._journal, wanted).payload
         if text_of(claimed, "claim") != ours:
             raise TurnTaken(
                 f"Another executor already has turn {turn_id}: {text_of(claimed, 'executor') or 'unnamed'}. "
@@ -270,7 +270,7 @@ class Conversations(Projects):
         `is_given`: the caller chose the id, so another writer may use it too.
         """
         run_id, now = conversation_run(conversation.project_id, conversation.id), self._clock.now_ms()
-        for claim in stored_events(self._journal, run_id) if is_given else ():
+        for claim in read_all_events(self._journal, run_id) if is_given else ():
             if claim.type == NUMBERED and _is_claim_of(claim, turn_id, now):
                 return _claimed_number(claim)
         number = conversation.next_number
@@ -278,7 +278,7 @@ class Conversations(Projects):
             at = conversation.created_at + number
             fixed = {"turn_id": turn_id, "number": number, "created_at": now}
             wanted = self._make_lasting(run_id, f"{run_id}#turn-{number}", NUMBERED, at, {}, fixed=fixed)
-            claim = first_stored(self._journal, wanted)
+            claim = store_claim(self._journal, wanted)
             if _is_claim_of(claim, turn_id, now):
                 return _claimed_number(claim)
             number += 1
@@ -370,7 +370,7 @@ class Conversations(Projects):
 
     def _store_ending(self, terminal: Event, created_at: int) -> None:
         """Store this ending, or the one that was claimed first."""
-        self._append([winning_ending(self._journal, terminal, created_at)])
+        self._append([claim_ending(self._journal, terminal, created_at)])
 
     def _end_if_died(self, state: TurnState) -> TurnState:
         """The turn, ended if its process has exited without reporting an outcome."""

@@ -14,7 +14,7 @@ from functools import partial
 from longwatch.clock import Clock
 from longwatch.errors import AlreadyThere, ConversationNotFound, EventConflict, ProjectNotFound
 from longwatch.journal.base import Journal
-from longwatch.journal.fold_reader import Folds
+from longwatch.journal.fold_reader import FoldReader
 from longwatch.model.event import Event, Order, number_of, text_of
 from longwatch.settings import Settings
 from longwatch.turns.events import EventMaker
@@ -147,9 +147,9 @@ class Projects:
         self._clock = clock
         self._make = EventMaker(journal, settings)
         self._make_lasting = partial(self._make.event, expires=False)
-        self._lists = Folds[ProjectList](journal)
-        self._projects = Folds[Project](journal)
-        self._conversations = Folds[Conversation](journal)
+        self._lists = FoldReader[ProjectList](journal)
+        self._projects = FoldReader[Project](journal)
+        self._conversations = FoldReader[Conversation](journal)
         self._written: set[str] = set()  # runs that this process wrote and has not read since
 
     def create_project(self, id: str | None = None, name: str | None = None) -> Project:

@@ -257,7 +257,7 @@ def test_what_only_the_log_of_an_emptied_file_had_is_kept(path: Path) -> None:
         truncate(path)
 
         with pytest.raises(
-            JournalMoved, match=r"only in the write-ahead log is saved in .*journal\.db\.\d+-wal"
+            JournalMoved, match=r"from the write-ahead log is saved in .*journal\.db\.\d+-wal"
         ):
             journal.append([event(2)])
 

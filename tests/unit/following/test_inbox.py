@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from longwatch.following.inbox import MAX_BYTES, Inbox
-from longwatch.journal.arrivals import Arrived, page_of
+from longwatch.journal.arrivals import ArrivalCursor, page_of
 from longwatch.model.event import Event, Page
 
 
@@ -14,7 +14,7 @@ def page(first: int, last: int) -> Page:
     events = [
         (at, Event(run_id="r", event_id=str(at), type="t", occurred_at=at)) for at in range(first, last + 1)
     ]
-    return page_of(Arrived(first - 1), events, end=Arrived(last))
+    return page_of(ArrivalCursor(first - 1), events, end=ArrivalCursor(last))
 
 
 def ids(inbox: Inbox) -> list[str]:
@@ -65,7 +65,7 @@ def test_one_who_settles_does_not_get_again_what_it_has_seen() -> None:
     inbox.put(page(3, 4))
     inbox.put(page(5, 6))
 
-    inbox.settle(Arrived(5).cursor)
+    inbox.settle(ArrivalCursor(5).cursor)
     inbox.put(page(7, 7))
 
     assert ids(inbox) == ["6", "7"]

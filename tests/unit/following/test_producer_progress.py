@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from longwatch.following.progress import ProducerProgress
 from longwatch.model.numbering import NumberSet
-from longwatch.model.run import ProducerTally
+from longwatch.model.run import ProducerNumbers
 
 NUMBERS = st.lists(st.integers(1, 12), max_size=20)
 COUNTS = st.lists(st.integers(0, 14), max_size=3)
@@ -24,7 +24,7 @@ def tally_of(numbers: list[int], counts: list[int]) -> ProducerProgress:
 
 @given(numbers=NUMBERS, counts=COUNTS)
 def test_it_says_what_the_value_says(numbers: list[int], counts: list[int]) -> None:
-    value = ProducerTally(NumberSet.of(numbers), max(counts, default=None))
+    value = ProducerNumbers(NumberSet.of(numbers), max(counts, default=None))
 
     tally = tally_of(numbers, counts)
 
@@ -41,7 +41,7 @@ def test_two_together_say_what_both_say_and_go_on_counting(
 
     tally.merge(other)
 
-    assert tally.tally == ProducerTally(NumberSet.of(ours), max(our_counts, default=None)).merged(before)
+    assert tally.tally == ProducerNumbers(NumberSet.of(ours), max(our_counts, default=None)).merged(before)
     for number in then:
         tally.add(number)
     assert tally.seen == NumberSet.of([*ours, *theirs, *then])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.arrivals import ArrivalPage, Arrived, page_of
+from longwatch.journal.arrivals import ArrivalCursor, ArrivalPage, page_of
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event
 from longwatch.model.numbering import NumberSet
@@ -16,15 +16,15 @@ from longwatch.model.numbering import NumberSet
 @pytest.mark.parametrize(
     ("text", "arrived"),
     [
-        ("", Arrived()),
-        ("120", Arrived(120)),
-        ("120+2", Arrived(120, NumberSet(((122, 122),)))),
-        ("120+2-4,7", Arrived(120, NumberSet(((122, 124), (127, 127))))),
-        ("0+5", Arrived(0, NumberSet(((5, 5),)))),
+        ("", ArrivalCursor()),
+        ("120", ArrivalCursor(120)),
+        ("120+2", ArrivalCursor(120, NumberSet(((122, 122),)))),
+        ("120+2-4,7", ArrivalCursor(120, NumberSet(((122, 124), (127, 127))))),
+        ("0+5", ArrivalCursor(0, NumberSet(((5, 5),)))),
     ],
 )
-def test_a_cursor_and_what_it_says(text: str, arrived: Arrived) -> None:
-    assert Arrived.of(Cursor(text)) == arrived
+def test_a_cursor_and_what_it_says(text: str, arrived: ArrivalCursor) -> None:
+    assert ArrivalCursor.of(Cursor(text)) == arrived
     assert arrived.cursor == text
 
 
@@ -34,11 +34,11 @@ def test_a_cursor_and_what_it_says(text: str, arrived: Arrived) -> None:
 )
 def test_what_is_no_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor, match="start"):
-        Arrived.of(Cursor(text))
+        ArrivalCursor.of(Cursor(text))
 
 
 def test_what_lies_beyond_is_taken_in_when_the_position_reaches_it() -> None:
-    arrived = Arrived.of(Cursor("10+3-5,8"))
+    arrived = ArrivalCursor.of(Cursor("10+3-5,8"))
 
     assert arrived.up_to(9) == arrived
     assert arrived.up_to(11).cursor == "11+2-4,7"
@@ -81,19 +81,19 @@ def test_what_of_a_page_a_reader_has_not_seen(at: list[int], split: int, read: i
         for index, each in enumerate(at)
     ]
     split, read = min(split, len(at)), min(read, len(at))
-    page = page_of(Arrived(split), arrivals[split:], end=Arrived(len(at)))
-    reader = Arrived(read)
+    page = page_of(ArrivalCursor(split), arrivals[split:], end=ArrivalCursor(len(at)))
+    reader = ArrivalCursor(read)
 
     unseen = page.unseen(reader.cursor)
 
     fresh = {event.event_id for event in unseen.events}
     assert fresh == {str(index) for index in range(max(split, read), len(at))}
-    left = Arrived.of(unseen.cursor)
+    left = ArrivalCursor.of(unseen.cursor)
     assert [position for position in range(1, len(at) + 1) if position not in left] == list(
         range(read + 1, split + 1)
     )
     for count in range(len(unseen.events) + 1):
-        after = Arrived.of(unseen.cursor_after(count))
+        after = ArrivalCursor.of(unseen.cursor_after(count))
         taken = {event.event_id for event in unseen.events[:count]}
         for position in range(1, len(at) + 1):
             assert (position in after) == (position <= read or str(position - 1) in taken)
@@ -102,7 +102,7 @@ def test_what_of_a_page_a_reader_has_not_seen(at: list[int], split: int, read: i
 def test_a_page_in_the_order_of_arrival_has_plain_cursors() -> None:
     events = [Event(run_id="r", event_id=str(n), type="t", occurred_at=n) for n in range(3)]
 
-    page = page_of(Arrived(4), list(zip([6, 9, 11], events, strict=True)), end=Arrived(12))
+    page = page_of(ArrivalCursor(4), list(zip([6, 9, 11], events, strict=True)), end=ArrivalCursor(12))
 
     assert [page.cursor_after(count) for count in range(4)] == ["4", "6", "9", "12"]
     assert isinstance(page, ArrivalPage)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import EventConflict, InvalidCursor, InvalidEvent
+from longwatch.journal.arrivals import ArrivalCursor
 from longwatch.journal.base import Prunes
-from longwatch.journal.memory import MemoryJournal, cursor_at, list_cursor, list_edge_of, position_of
+from longwatch.journal.memory import MemoryJournal, list_cursor, parse_list_cursor
 from longwatch.model.event import START, Cursor, Event
 from longwatch.model.run import summarise
 from longwatch.testing.clock import FakeClock
@@ -140,26 +141,26 @@ def test_it_is_used_as_a_context_and_stays_readable_under_its_name() -> None:
 
 @given(st.integers(0, 10**18 - 1))
 def test_a_position_comes_back_from_its_cursor(position: int) -> None:
-    assert position_of(cursor_at(position)) == position
+    assert ArrivalCursor.of(ArrivalCursor(position).cursor) == ArrivalCursor(position)
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1.5", " 1", "1_0", "²", "١", "9" * 19, "9" * 5000])
 def test_a_cursor_of_another_kind_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidCursor, match="Read from the start"):
-        position_of(Cursor(cursor))
+        ArrivalCursor.of(Cursor(cursor))
 
 
 @given(times, run_ids)
 def test_the_edge_of_a_list_comes_back_from_its_cursor(started_at: int, run_id: str) -> None:
     (run,) = summarise([Event(run_id=run_id, event_id="a", type="note", occurred_at=started_at)]).values()
 
-    assert list_edge_of(list_cursor(run)) == (started_at, run_id)
+    assert parse_list_cursor(list_cursor(run)) == (started_at, run_id)
 
 
 @pytest.mark.parametrize("cursor", ["", "12", "x:wf-1", ":wf-1", "²:wf-1", "-1:wf-1"])
 def test_a_list_cursor_of_another_kind_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidCursor, match="List from the start"):
-        list_edge_of(Cursor(cursor))
+        parse_list_cursor(Cursor(cursor))
 
 
 def test_a_list_goes_on_after_a_run_whose_id_has_a_colon() -> None:

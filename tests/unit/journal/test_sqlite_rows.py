@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.journal.sqlite.rows import is_found_alike, run_from_text, run_text, run_to_row
+from longwatch.journal.sqlite.rows import decode_run, encode_run, has_same_columns, run_to_row
 from longwatch.model.event import Event
 from longwatch.model.run import summarise
 from tests.strategies import RUN_ID, runs
@@ -23,7 +23,7 @@ def test_what_is_found_alike_has_every_column_but_its_latest_event_in_common(
         for run_id, started_at, _, status, kind, search, _ in map(run_to_row, (before, after))
     )
 
-    assert first == second or not is_found_alike(before, after)
+    assert first == second or not has_same_columns(before, after)
 
 
 @given(told=runs())
@@ -33,11 +33,11 @@ def test_an_event_that_neither_starts_nor_ends_a_run_leaves_it_where_it_is_found
     (after,) = summarise([*told, note]).values()
 
     assert after != before
-    assert is_found_alike(before, after)
+    assert has_same_columns(before, after)
 
 
 @given(told=runs())
 def test_a_summary_comes_back_from_its_text(told: list[Event]) -> None:
     (run,) = summarise(told).values()
 
-    assert run_from_text(run.run_id, run_text(run)) == run
+    assert decode_run(run.run_id, encode_run(run)) == run

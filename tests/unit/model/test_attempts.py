@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.model.attempts import (
-    MOST_CLOSED,
-    MOST_ENDINGS,
-    MOST_MEMBERS,
-    MOST_OWNERS,
-    MOST_STARTS,
+    MAX_CLOSED,
+    MAX_ENDINGS,
+    MAX_MEMBERS,
+    MAX_OWNERS,
+    MAX_STARTS,
     Lifecycle,
     lifecycle_of,
 )
@@ -233,11 +233,11 @@ def test_facts_are_bounded_and_merge_to_the_same_in_any_order() -> None:
     facts = one.merged(other)
 
     assert facts == other.merged(one) == lifecycle_of(events)
-    assert len(facts.starts) == MOST_STARTS
-    assert len(facts.endings) <= MOST_ENDINGS + 1
-    assert (len(facts.members), facts.is_crowded) == (MOST_MEMBERS, True)
+    assert len(facts.starts) == MAX_STARTS
+    assert len(facts.endings) <= MAX_ENDINGS + 1
+    assert (len(facts.members), facts.is_crowded) == (MAX_MEMBERS, True)
     assert facts.members[-1].process.pid == 699  # the newest stay
-    assert len(facts.closed) == MOST_CLOSED
+    assert len(facts.closed) == MAX_CLOSED
 
 
 def test_the_owner_of_the_newest_attempt_is_known_however_often_the_run_was_started() -> None:
@@ -248,7 +248,7 @@ def test_the_owner_of_the_newest_attempt_is_known_however_often_the_run_was_star
     current = lifecycle_of(events).current
 
     assert [each.process.pid for each in current.members] == [199]
-    assert len(lifecycle_of(events).members) == MOST_OWNERS
+    assert len(lifecycle_of(events).members) == MAX_OWNERS
 
 
 def test_an_attempt_after_a_crowded_one_is_not_crowded() -> None:

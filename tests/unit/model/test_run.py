@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from longwatch.journal.views import call_fields
 from longwatch.model.event import Event
 from longwatch.model.numbering import NumberSet
-from longwatch.model.run import SILENT_AFTER_MS, ProducerTally, Run, Status, conditions, fold
+from longwatch.model.run import SILENT_AFTER_MS, ProducerNumbers, Run, Status, conditions, fold
 from tests.strategies import batches, runs
 
 
@@ -117,13 +117,13 @@ def test_a_run_that_was_ended_twice_has_one_end_time() -> None:
 def test_a_tally_names_what_is_missing(
     seen: list[int], count: int | None, missing: tuple[tuple[int, int], ...]
 ) -> None:
-    assert ProducerTally(NumberSet.of(seen), count).missing() == missing
+    assert ProducerNumbers(NumberSet.of(seen), count).missing() == missing
 
 
 def test_the_count_a_producer_states_at_its_end_is_remembered() -> None:
     run = run_of(told("note", 10, number=1), told("producer_closed", 30, number=4, count=4))
 
-    assert run.producers == {"p": ProducerTally(NumberSet(((1, 1), (4, 4))), 4)}
+    assert run.producers == {"p": ProducerNumbers(NumberSet(((1, 1), (4, 4))), 4)}
     assert run.producers["p"].missing() == ((2, 3),)
 
 

@@ -11,7 +11,7 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
 from longwatch.cli.render.text import count_text
 from longwatch.errors import InvalidInput
-from longwatch.journal.sqlite.recovery import Recovered, recover
+from longwatch.journal.sqlite.recovery import RecoveryReport, recover
 
 MAX_RUNS = 20  # affected ones that are listed
 
@@ -58,7 +58,7 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
     return of_success(not (found.unreadable or found.other_lost))
 
 
-def _print_result(found: Recovered, target: Path) -> None:
+def _print_result(found: RecoveryReport, target: Path) -> None:
     write_text(
         f"{count_text(found.salvaged, 'event')} of {count_text(found.runs, 'run')} salvaged to {target}; "
         f"{found.unreadable:,} unreadable, {count_text(len(found.affected), 'run')} affected."

@@ -196,7 +196,7 @@ def _lifecycle(values: Mapping[str, object], origin: Origin) -> Lifecycle:
         return lifecycles.from_json(json.loads(text))
     ending: dict[str, object] | None = values["ending"]  # type: ignore[assignment]
     if ending is None:
-        return lifecycles.lifecycle_before(origin, None)
+        return lifecycles.lifecycle_from_ending(origin, None)
     stated = Ending(
         status=Status(str(ending["status"])),
         order=_order(ending["order"]),
@@ -204,7 +204,7 @@ def _lifecycle(values: Mapping[str, object], origin: Origin) -> Lifecycle:
         error=_text(ending["error"]),
         correction=bool(ending.get("correction")),
     )
-    return lifecycles.lifecycle_before(origin, stated)
+    return lifecycles.lifecycle_from_ending(origin, stated)
 
 
 def _later(one: int | None, other: int | None) -> int | None:

@@ -14,10 +14,10 @@ from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor, JournalDamaged
-from longwatch.journal.arrivals import Arrival, Arrived, page_from, page_of
+from longwatch.journal.arrivals import Arrival, ArrivalCursor, page_from, page_of
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, PAGE_BYTES, ClosesOnExit, RunPage
 from longwatch.journal.codec import same_content
-from longwatch.journal.memory import first_page, list_cursor, list_edge_of, list_page
+from longwatch.journal.memory import first_page, list_cursor, list_page, parse_list_cursor
 from longwatch.journal.sqlite.heartbeats import (
     INTERVAL_SECONDS,
     PRUNE,
@@ -31,16 +31,16 @@ from longwatch.journal.sqlite.rows import (
     RAW_COLUMNS,
     RUN_ID,
     STORED_COLUMNS,
-    checked_event,
+    decode_run,
+    encode_run,
     event_to_row,
     events_from_rows,
-    is_found_alike,
-    run_from_text,
-    run_text,
+    has_same_columns,
+    read_damaged_row,
     run_to_row,
 )
 from longwatch.journal.sqlite.salvage import Salvage, first_arrivals
-from longwatch.model.endings import KEPT_ENDING, Ending, kept_ending
+from longwatch.model.endings import STORED_ENDING, Ending, encode_ending
 from longwatch.model.event import START, UNREADABLE, Cursor, Event, Page
 from longwatch.model.run import RunSummary, summarise
 from longwatch.model.run_query import ALL_RUNS, RunQuery
@@ -49,10 +49,10 @@ from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
-REMEMBERED_SUMMARIES = 256
+CACHED_SUMMARIES = 256
 
 ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-ROWS_AT_ONCE = 64  # with 14 values each; not every SQLite takes more than 999
+ROWS_AT_ONCE = 64  # with 14 values each; some builds of SQLite limit a statement to 999
 APPEND, APPEND_MANY = (
     f"INSERT INTO events ({EVENT_COLUMNS}, position) VALUES {rows} ON CONFLICT (event_id) DO NOTHING"
     for rows in (ROW, ",".join([ROW] * ROWS_AT_ONCE))
@@ -73,8 +73,8 @@ SAVE_RUN = """
     ON CONFLICT (run_id) DO UPDATE SET
         started_at = excluded.started_at, last_at = excluded.last_at, status = excluded.status,
         kind = excluded.kind, search = excluded.search, summary = excluded.summary"""
-FOLLOW_UP_RUN = "UPDATE runs SET last_at = ?, summary = ? WHERE run_id = ?"
-FIND_RUN_RAW = "SELECT CAST(summary AS BLOB) FROM runs WHERE run_id = ?"  # what is not UTF-8 is replaced
+UPDATE_RUN = "UPDATE runs SET last_at = ?, summary = ? WHERE run_id = ?"
+FIND_RUN_RAW = "SELECT CAST(summary AS BLOB) FROM runs WHERE run_id = ?"  # invalid UTF-8 is replaced
 FIND_RUN = "SELECT summary FROM runs WHERE run_id = ?"
 OLD_RUNS = """
     SELECT run_id, last_at FROM runs
@@ -87,13 +87,13 @@ PRUNE_EXPIRED = """
     DELETE FROM events WHERE position IN (
         SELECT position FROM events WHERE ttl IS NOT NULL AND ttl <= ? LIMIT ?)
     RETURNING run_id"""
-FORGET_EMPTY = """
+DELETE_EMPTY_RUN = """
     DELETE FROM runs
     WHERE run_id = ? AND NOT EXISTS (SELECT 1 FROM events WHERE events.run_id = runs.run_id)"""
 
 
 class SqliteJournal(ClosesOnExit):
-    """A journal that many threads and processes may use at once, each write durable when `append` returns."""
+    """A journal for many threads and processes; events are durable when `append` returns."""
 
     default_ttl_seconds: int | None = None
     announce_after_ms: int | None = None
@@ -107,9 +107,7 @@ class SqliteJournal(ClosesOnExit):
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._heartbeats = HeartbeatFile(self.path, clock=clock)
         self._signal = local_signal(self.path)
-        self._summaries: OrderedDict[str, tuple[str, RunSummary]] = (
-            OrderedDict()
-        )  # as written; for the writer
+        self._summaries: OrderedDict[str, tuple[str, RunSummary]] = OrderedDict()  # as last written
 
     @property
     def url(self) -> str:
@@ -117,7 +115,7 @@ class SqliteJournal(ClosesOnExit):
 
     @property
     def schema_version(self) -> int:
-        """The version of the file's shape, for `longwatch doctor`."""
+        """The schema version of the file, for `longwatch doctor`."""
         return self._database.schema_version
 
     @property
@@ -132,15 +130,15 @@ class SqliteJournal(ClosesOnExit):
         conflicts: list[str] = []
         with self._database.writing() as connection:
             last = connection.execute(NEXT_ARRIVALS, (len(rows),)).fetchall()[0][0]
-            placed = [(*row, position) for position, row in enumerate(rows, last - len(rows) + 1)]
+            numbered = [(*row, position) for position, row in enumerate(rows, last - len(rows) + 1)]
             if len(events) > 1:
                 connection.execute("SAVEPOINT batch")
-            stored = _append_all(connection, placed)
+            stored = _append_all(connection, numbered)
             fresh = events
             if stored != len(events):
                 if len(events) > 1:
                     connection.execute("ROLLBACK TO batch")
-                fresh, conflicts = _append_one_by_one(connection, events, placed)
+                fresh, conflicts = _append_one_by_one(connection, events, numbered)
             for run_id, part in summarise(fresh).items():
                 self._merge_run(connection, run_id, part)
         self._signal.notify()
@@ -150,7 +148,7 @@ class SqliteJournal(ClosesOnExit):
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
-        start = Arrived.of(after)
+        start = ArrivalCursor.of(after)
         now = self._clock.now_ms() // 1000
         wanted = limit + 1 + len(start.beyond)
         size = PageSize(start)
@@ -158,8 +156,8 @@ class SqliteJournal(ClosesOnExit):
             rows = self._database.fetch(READ, (run_id, start.position, now, wanted), is_last=size.reaches_end)
             self._refuse_if_disordered(rows, start.position, run_id)
         except JournalDamaged:
-            page = self._read_around(run_id, start, limit)
-            if not page.events and start == Arrived():  # an empty run would be a wrong answer
+            page = self._read_damaged(run_id, start, limit)
+            if not page.events and start == ArrivalCursor():  # an empty run would be wrong
                 raise
             return page
         if start.beyond:
@@ -173,11 +171,13 @@ class SqliteJournal(ClosesOnExit):
         positions = [row[-1] for row in rows]
         return page_from(start, events, positions, end=start.cursor_up_to(positions[-1]), more=more)
 
-    def _read_around(self, run_id: str, start: Arrived, limit: int) -> Page:
-        """A page of a run in whose part of the file something is damaged."""
+    def _read_damaged(self, run_id: str, start: ArrivalCursor, limit: int) -> Page:
+        """A page of a run whose part of the file is damaged."""
         with self._salvage() as salvage:
-            left = (each for each in salvage.events_of(run_id, start.position) if each[0] not in start.beyond)
-            found = list(first_arrivals(left, limit + 1))
+            unread = (
+                each for each in salvage.events_of(run_id, start.position) if each[0] not in start.beyond
+            )
+            found = list(first_arrivals(unread, limit + 1))
         page = self._arrivals_with_endings(first_page(found, limit))
         if not page:
             return Page((), start.cursor)
@@ -186,9 +186,9 @@ class SqliteJournal(ClosesOnExit):
     def _refuse_if_disordered(
         self, rows: Sequence[tuple[Any, ...]], after: int, run_id: str | None = None
     ) -> None:
-        """Raise for rows that SQLite took from a damaged tree: it does not check what it finds there.
+        """Raise for rows from a damaged tree, which SQLite does not check.
 
-        A cursor that went backwards would be read for ever.
+        A cursor that goes backwards would be read forever.
         """
         positions = [row[POSITION] for row in rows]
         ascending = all(map(lt, [after, *positions], positions))
@@ -198,8 +198,8 @@ class SqliteJournal(ClosesOnExit):
     def _salvage(self) -> Salvage:
         return Salvage(self.path, now_seconds=self._clock.now_ms() // 1000)
 
-    def _refuse_if_ahead(self, start: Arrived) -> None:
-        """A cursor beyond the last arrival comes from another file: the one before a backup was restored."""
+    def _refuse_if_ahead(self, start: ArrivalCursor) -> None:
+        """Raise for a cursor beyond the last arrival: it belongs to the file before a backup was restored."""
         if start.position and start.position > (last := self.last_arrival()):
             raise InvalidCursor(
                 f"Cursor {start.position} is past the end of {self.path} ({last}): the file was replaced "
@@ -215,7 +215,7 @@ class SqliteJournal(ClosesOnExit):
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         now = self._clock.now_ms() // 1000
-        size = PageSize(Arrived(after))
+        size = PageSize(ArrivalCursor(after))
         try:
             rows = self._database.fetch(READ_ARRIVALS, (after, now, limit), is_last=size.reaches_end)
             self._refuse_if_disordered(rows, after)
@@ -231,7 +231,7 @@ class SqliteJournal(ClosesOnExit):
         return [(position, event) for (position, _), event in zip(found, events, strict=True)]
 
     def _with_endings(self, events: list[Event]) -> list[Event]:
-        """Give unreadable events the ending of their run: one of them may be the event that stated it."""
+        """Add the ending of their run to unreadable events: one of them may have stated it."""
         damaged = {event.run_id for event in events if event.type == UNREADABLE}
         if not damaged:
             return events
@@ -241,7 +241,7 @@ class SqliteJournal(ClosesOnExit):
     def _stored_ending(self, run_id: str) -> Ending | None:
         try:
             rows = self._database.fetch(FIND_RUN, (run_id,))
-            stored = run_from_text(run_id, rows[0][0]) if rows else None
+            stored = decode_run(run_id, rows[0][0]) if rows else None
         except JournalDamaged:
             with self._salvage() as salvage:
                 stored = salvage.stored_run(run_id)
@@ -264,19 +264,19 @@ class SqliteJournal(ClosesOnExit):
         sql, parameters = list_query(query, after)
         try:
             rows = self._database.fetch(sql, (*parameters, limit + 1))
-            runs = [run_from_text(run_id, text) for run_id, text in rows[:limit]]
+            runs = [decode_run(run_id, text) for run_id, text in rows[:limit]]
         except JournalDamaged:
             with self._salvage() as salvage:
-                known = salvage.runs()
-            if not known:  # no runs at all would be a wrong answer
+                runs_found = salvage.runs()
+            if not runs_found:  # an empty list would be wrong
                 raise
-            return list_page(known.values(), query, after, limit)
+            return list_page(runs_found.values(), query, after, limit)
         return RunPage(runs, list_cursor(runs[-1]) if len(rows) > limit else None)
 
     def find_run(self, run_id: str) -> RunSummary | None:
         try:
             rows = self._database.fetch(FIND_RUN, (run_id,))
-            return run_from_text(run_id, rows[0][0]) if rows else None
+            return decode_run(run_id, rows[0][0]) if rows else None
         except JournalDamaged:
             with self._salvage() as salvage:
                 return salvage.run(run_id)
@@ -293,88 +293,88 @@ class SqliteJournal(ClosesOnExit):
         with self._database.writing() as connection:
             connection.execute(PRUNE, (before_ms,))
         self._heartbeats.prune(before_ms)
-        gone, after = 0, ""
+        deleted_events, after = 0, ""
         while runs := self._database.fetch(OLD_RUNS, (before_ms, after)):
             for run_id, last_at in runs:
-                gone += self._prune_run(run_id, before_ms, whole=last_at < before_ms, batch=batch)
+                deleted_events += self._prune_run(run_id, before_ms, whole=last_at < before_ms, batch=batch)
             after = runs[-1][0]
         now = self._clock.now_ms() // 1000
         while True:
             with self._database.writing() as connection:
                 deleted = connection.execute(PRUNE_EXPIRED, (now, batch)).fetchall()
-                connection.executemany(FORGET_EMPTY, set(deleted))
-            gone += len(deleted)
+                connection.executemany(DELETE_EMPTY_RUN, set(deleted))
+            deleted_events += len(deleted)
             if len(deleted) < batch:
-                return gone
+                return deleted_events
 
     def _prune_run(self, run_id: str, before_ms: int, *, whole: bool, batch: int) -> int:
-        gone = 0
+        deleted_events = 0
         while True:
             with self._database.writing() as connection:
                 deleted = connection.execute(PRUNE_RUN, (run_id, before_ms, batch)).rowcount
-                gone += deleted
+                deleted_events += deleted
                 if deleted:
                     text = connection.execute(FIND_RUN, (run_id,)).fetchone()[0]
-                    part = replace(run_from_text(run_id, text), expired_before=before_ms)
+                    part = replace(decode_run(run_id, text), expired_before=before_ms)
                     connection.execute(SAVE_RUN, run_to_row(part))
                 if deleted < batch:
                     if whole:
-                        connection.execute(FORGET_EMPTY, (run_id,))
-                    return gone
+                        connection.execute(DELETE_EMPTY_RUN, (run_id,))
+                    return deleted_events
 
     def _merge_run(self, connection: sqlite3.Connection, run_id: str, part: RunSummary) -> None:
         row = connection.execute(FIND_RUN_RAW, (run_id,)).fetchone()
         if row is None:
             connection.execute(SAVE_RUN, run_to_row(part))
             return
-        known = self._summary_in(run_id, row[0].decode(errors="replace"))
-        if known is None:
+        stored = self._summary_in(run_id, row[0].decode(errors="replace"))
+        if stored is None:
             connection.execute(SAVE_RUN, run_to_row(part))
             return
-        whole = known.merged(part)
-        text = run_text(whole)
-        if is_found_alike(known, whole):
-            # What indexes hold is left alone: SQLite writes their pages whether the values differ or not.
-            connection.execute(FOLLOW_UP_RUN, (whole.last_event_at, text, run_id))
+        whole = stored.merged(part)
+        text = encode_run(whole)
+        if has_same_columns(stored, whole):
+            # Without the indexed columns: SQLite writes index pages even if their values do not change.
+            connection.execute(UPDATE_RUN, (whole.last_event_at, text, run_id))
         else:
             connection.execute(SAVE_RUN, run_to_row(whole))
         self._summaries[run_id] = text, whole
         self._summaries.move_to_end(run_id)
-        if len(self._summaries) > REMEMBERED_SUMMARIES:
+        if len(self._summaries) > CACHED_SUMMARIES:
             self._summaries.popitem(last=False)
 
     def _summary_in(self, run_id: str, text: str) -> RunSummary | None:
-        """The summary in a row: mostly the one that this journal wrote last, which need not be read again.
+        """The summary in a row: usually the one that this journal wrote last, which need not be decoded.
 
-        One that cannot be decoded is made from the events that were stored before; None if there are none.
+        A damaged one is computed from the stored events; None without any.
         """
         written, summary = self._summaries.get(run_id, (None, None))
         if summary is not None and written == text:
             return summary
         try:
-            return run_from_text(run_id, text)
+            return decode_run(run_id, text)
         except JournalDamaged:
             with self._salvage() as salvage:
                 return summarise(event for _, event in salvage.events_of(run_id)).get(run_id)
 
-    def restore(self, known: RunSummary) -> None:
-        """Add what a summary knows beside the events.
+    def restore(self, run: RunSummary) -> None:
+        """Add what only the summary of a run contains.
 
-        That is how the run began and ended, how many events it had, and what has expired.
+        That is its start, its ending, its number of events, and the time before which events have expired.
         """
         with self._database.writing() as connection:
-            row = connection.execute(FIND_RUN, (known.run_id,)).fetchone()
+            row = connection.execute(FIND_RUN, (run.run_id,)).fetchone()
             if row is None:
                 return
-            summary = run_from_text(known.run_id, row[0])
-            origin = known.origin if known.origin.beats(summary.origin) else summary.origin
-            lifecycle = summary.lifecycle.merged(known.lifecycle)
+            summary = decode_run(run.run_id, row[0])
+            origin = run.origin if run.origin.beats(summary.origin) else summary.origin
+            lifecycle = summary.lifecycle.merged(run.lifecycle)
             whole = replace(
                 summary,
                 origin=origin,
-                events=max(summary.events, known.events),  # so that lost ones are missed
+                events=max(summary.events, run.events),  # so that lost ones count as missing
                 lifecycle=lifecycle,
-                expired_before=known.expired_before,
+                expired_before=run.expired_before,
             )
             if whole != summary:
                 connection.execute(SAVE_RUN, run_to_row(whole))
@@ -387,16 +387,16 @@ class SqliteJournal(ClosesOnExit):
 def _with_ending(event: Event, ending: Ending | None) -> Event:
     if event.type != UNREADABLE or ending is None:
         return event
-    return replace(event, payload={**event.payload, KEPT_ENDING: kept_ending(ending)})
+    return replace(event, payload={**event.payload, STORED_ENDING: encode_ending(ending)})
 
 
 class PageSize:
-    """Counts the payloads of rows that are read for a page."""
+    """Counts the payload bytes of the rows of a page."""
 
     __slots__ = ("_bytes", "_seen")
 
-    def __init__(self, seen: Arrived) -> None:
-        self._seen = seen  # rows that the reader has already do not count
+    def __init__(self, seen: ArrivalCursor) -> None:
+        self._seen = seen  # rows that the reader has handled do not count
         self._bytes = 0
 
     @property
@@ -411,33 +411,33 @@ class PageSize:
 
 
 def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]]:
-    """The SQL that lists these runs from an index, newest first; the caller adds the limit."""
-    wanted: list[tuple[str, tuple[object, ...]]] = []
+    """The SQL that lists these runs, newest first; the caller adds the limit."""
+    clauses: list[tuple[str, tuple[object, ...]]] = []
     if query.status is not None:
         statuses = tuple(sorted(each.value for each in query.statuses))
-        wanted.append((f"status IN ({','.join('?' * len(statuses))})", statuses))
+        clauses.append((f"status IN ({','.join('?' * len(statuses))})", statuses))
     if query.kind is not None:
-        wanted.append(("kind = ?", (query.kind,)))
+        clauses.append(("kind = ?", (query.kind,)))
     if query.except_kinds:
         marks = ",".join("?" * len(query.except_kinds))
-        wanted.append((f"kind NOT IN ({marks})", tuple(sorted(query.except_kinds))))
+        clauses.append((f"kind NOT IN ({marks})", tuple(sorted(query.except_kinds))))
     if query.since is not None:
-        wanted.append(("started_at >= ?", (query.since,)))
+        clauses.append(("started_at >= ?", (query.since,)))
     if query.until is not None:
-        wanted.append(("started_at < ?", (query.until,)))
+        clauses.append(("started_at < ?", (query.until,)))
     if query.text is not None:
-        wanted.append(("instr(search, ?) > 0", (query.text.casefold(),)))
+        clauses.append(("instr(search, ?) > 0", (query.text.casefold(),)))
     if after is not None:
-        wanted.append(("(started_at, run_id) < (?, ?)", list_edge_of(after)))
-    where = f"WHERE {' AND '.join(clause for clause, _ in wanted)}" if wanted else ""
+        clauses.append(("(started_at, run_id) < (?, ?)", parse_list_cursor(after)))
+    where = f"WHERE {' AND '.join(clause for clause, _ in clauses)}" if clauses else ""
     sql = f"SELECT run_id, summary FROM runs {where} ORDER BY started_at DESC, run_id DESC LIMIT ?"
-    return sql, [value for _, values in wanted for value in values]
+    return sql, [value for _, values in clauses for value in values]
 
 
 def _append_all(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> int:
-    """Append rows, many with one statement, and count those that were not known.
+    """Append rows, many with one statement, and return the number of new ones.
 
-    Every statement gives the interpreter away while it runs, and beside busy code waits long to get it back.
+    Every statement releases the GIL, and beside busy threads waits long to acquire it again.
     """
     whole = len(rows) - len(rows) % ROWS_AT_ONCE
     stored = 0
@@ -452,14 +452,14 @@ def _append_all(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...
 def _append_one_by_one(
     connection: sqlite3.Connection, events: Sequence[Event], rows: Sequence[tuple[object, ...]]
 ) -> tuple[list[Event], list[str]]:
-    """Append a batch in which some ids are known: the fresh events, and the ids that name something else."""
+    """Append a batch with some stored IDs; returns the new events and the IDs of conflicts."""
     fresh: list[Event] = []
     conflicts: list[str] = []
     for event, row in zip(events, rows, strict=True):
         if connection.execute(APPEND, row).rowcount:
             fresh.append(event)
             continue
-        known = connection.execute(READ_BY_ID, (event.event_id,)).fetchone()
-        if not same_content(checked_event(known), event):  # one that cannot be read is not the same
+        stored = connection.execute(READ_BY_ID, (event.event_id,)).fetchone()
+        if not same_content(read_damaged_row(stored), event):  # an unreadable one is a conflict
             conflicts.append(event.event_id)
     return fresh, conflicts

@@ -1,7 +1,8 @@
-"""Makes a new journal of what can be read of a damaged one. The damaged files are copied first, never opened.
+"""Creates a new journal from the readable events of a damaged one.
 
-SQLite changes a file that it opens: it folds the log into it. So it works on a copy, in which also the first
-page can be replaced: it holds the list of tables, which is the same in every journal of one version.
+SQLite changes a file that it opens: it checkpoints the log. So the damaged files are copied and never opened.
+In the copy the first page can be replaced: it contains the list of tables, which is the same in every journal
+of one version.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ _CHANGES, _COUNT_IS_OF = slice(24, 28), slice(92, 96)
 
 
 @dataclass(slots=True)
-class Recovered:
-    """What came of it."""
+class RecoveryReport:
+    """The result of a recovery."""
 
     salvaged: int = 0
     unreadable: int = 0
     runs: int = 0
-    affected: set[str] = field(default_factory=set)  # runs of which something is unreadable
-    other_rows: int = 0  # of documents and executions that are kept in the same file
-    other_lost: int = 0  # tables of those of which not all could be read
+    affected: set[str] = field(default_factory=set)  # runs with unreadable events
+    other_rows: int = 0  # of documents and executions in the same file
+    other_lost: int = 0  # tables that are not completely readable
 
 
 def recover(
     source: Path, target: Path, *, clock: Clock, progress: Callable[[int, int], None] | None = None
-) -> Recovered:
+) -> RecoveryReport:
     """Copy every readable event of the damaged file to a new one, in the order of arrival."""
-    found = Recovered()
+    found = RecoveryReport()
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".longwatch-recover-") as folder:
-            copy, made = _copied(source, Path(folder)), Path(folder) / "recovered.db"
-            with _opened(copy, source, clock) as salvage, SqliteJournal(made, clock=clock) as journal:
+            copy, made = _copy_files(source, Path(folder)), Path(folder) / "recovered.db"
+            with _open_copy(copy, source, clock) as salvage, SqliteJournal(made, clock=clock) as journal:
                 _store(salvage.arrivals(progress=progress), journal, found)
                 found.unreadable = max(found.unreadable, salvage.lost_rows)
                 if not found.salvaged:
@@ -67,18 +68,18 @@ def recover(
     return found
 
 
-def _copied(source: Path, folder: Path) -> Path:
+def _copy_files(source: Path, folder: Path) -> Path:
     copy = folder / "damaged.db"
     shutil.copyfile(source, copy)
-    with suppress(FileNotFoundError):  # the write-ahead log: what was committed last
+    with suppress(FileNotFoundError):  # the write-ahead log with the last commits
         shutil.copyfile(f"{source}-wal", f"{copy}-wal")
     return copy
 
 
-def _opened(copy: Path, source: Path, clock: Clock) -> Salvage:
-    """The copy as it is or, if its first page is damaged, with that of a new journal."""
+def _open_copy(copy: Path, source: Path, clock: Clock) -> Salvage:
+    """Open the copy; if its first page is damaged, with that of a new journal."""
     try:
-        return Salvage(copy, now_seconds=0)  # what has expired is salvaged too, to expire in the new file
+        return Salvage(copy, now_seconds=0)  # expired events are salvaged too, and expire in the new file
     except LongwatchError:
         _replace_first_page(copy, clock)
     try:
@@ -105,7 +106,7 @@ def _replace_first_page(copy: Path, clock: Clock) -> None:
         file.write(page)
 
 
-def _store(arrivals: Iterator[Arrival], journal: SqliteJournal, found: Recovered) -> None:
+def _store(arrivals: Iterator[Arrival], journal: SqliteJournal, found: RecoveryReport) -> None:
     batch: list[Event] = []
     runs: set[str] = set()
     for _, event in arrivals:
@@ -122,7 +123,7 @@ def _store(arrivals: Iterator[Arrival], journal: SqliteJournal, found: Recovered
     found.runs = len(runs)
 
 
-def _append(journal: SqliteJournal, batch: list[Event], found: Recovered) -> None:
+def _append(journal: SqliteJournal, batch: list[Event], found: RecoveryReport) -> None:
     try:
         journal.append(batch)
         found.salvaged += len(batch)
@@ -131,8 +132,8 @@ def _append(journal: SqliteJournal, batch: list[Event], found: Recovered) -> Non
         found.unreadable += len(conflict.event_ids)
 
 
-def _copy_other_tables(copy: Path, made: Path, found: Recovered) -> None:
-    """Documents and executions, where they are kept in the journal's file."""
+def _copy_other_tables(copy: Path, made: Path, found: RecoveryReport) -> None:
+    """Copy documents and executions in the journal's file."""
     with (
         closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as old,
         closing(sqlite3.connect(made, isolation_level=None)) as new,
@@ -154,7 +155,7 @@ def _copy_other_tables(copy: Path, made: Path, found: Recovered) -> None:
                 found.other_lost += 1
 
 
-def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str, found: Recovered) -> None:
+def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str, found: RecoveryReport) -> None:
     quoted = '"' + table.replace('"', '""') + '"'
     try:
         rows: list[tuple[Any, ...]] = old.execute(f"SELECT * FROM {quoted} NOT INDEXED").fetchall()

@@ -1,4 +1,4 @@
-"""Events and run summaries as rows. Only this module knows the columns' order."""
+"""Events and run summaries as rows. Only this module depends on the order of the columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from longwatch.model.event import (
     Event,
     EventSlots,
     Order,
-    parts_of_event_id,
+    parse_event_id,
     unreadable_event,
 )
 from longwatch.model.run import Origin, RunSummary
@@ -29,51 +29,51 @@ EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
     "producer, number, previous_digest, trace_id, ttl"
 )
-# What readers fetch. SQLite checks the JSON: it takes half as long as decoding it, and most readers never
-# look at a payload. Everything else that makes a row an event is checked in `_are_sound`, a column at a time.
+# The columns of readers. SQLite validates the JSON in half the time of decoding it, and most readers never
+# access a payload. `_are_valid` checks everything else, a column at a time.
 STORED_COLUMNS = f"{EVENT_COLUMNS}, json_valid(payload), position"
 _TEXT_COLUMNS = frozenset(EVENT_COLUMNS.split(", ")) - {"occurred_at", "number", "ttl"}
-RAW_COLUMNS = ", ".join(  # the same, for what may not be UTF-8
+RAW_COLUMNS = ", ".join(  # the same for values that may not be UTF-8
     f"CAST({name} AS BLOB)" if name in _TEXT_COLUMNS else name
     for name in (*EVENT_COLUMNS.split(", "), "0", "position")
 )
-RUN_ID, PAYLOAD, IS_JSON, POSITION = 0, 5, -2, -1  # where they are in a row of these columns
+RUN_ID, PAYLOAD, IS_JSON, POSITION = 0, 5, -2, -1  # indexes in a row of these columns
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class StoredPayload(Mapping[str, object]):
-    """A payload that is decoded when somebody looks at it. Most readers of a tail never do."""
+    """A payload that is decoded on first access. Most readers of new events never access it."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_value",)
 
-    _held: str | dict[str, object]  # text until somebody looks
+    _value: str | dict[str, object]  # text until the first access
 
-    def _decoded(self) -> dict[str, object]:
-        held = self._held
-        if isinstance(held, str):
-            self._held = held = decode_payload(held)
-        return held
+    def _decode(self) -> dict[str, object]:
+        value = self._value
+        if isinstance(value, str):
+            self._value = value = decode_payload(value)
+        return value
 
     def __getitem__(self, key: str) -> object:
-        return self._decoded()[key]
+        return self._decode()[key]
 
-    # Written out, though `Mapping` has one: that one asks for the item and catches its absence, and a fold of
-    # a long run is mostly questions for what most payloads do not have.
+    # Not that of `Mapping`, which catches a KeyError: a fold of a long run mostly asks for keys that most
+    # payloads lack.
     def get(self, key: str, default: Any = None) -> Any:
-        held = self._held
-        return (held if isinstance(held, dict) else self._decoded()).get(key, default)
+        value = self._value
+        return (value if isinstance(value, dict) else self._decode()).get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._decoded()
+        return key in self._decode()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._decoded())
+        return iter(self._decode())
 
     def __len__(self) -> int:
-        return len(self._decoded())
+        return len(self._decode())
 
     def __repr__(self) -> str:
-        return repr(self._decoded())
+        return repr(self._decode())
 
 
 def event_to_row(event: Event) -> tuple[object, ...]:
@@ -96,9 +96,9 @@ def event_to_row(event: Event) -> tuple[object, ...]:
 
 
 def event_from_row(row: tuple[Any, ...]) -> Event:
-    """The event in a row of `STORED_COLUMNS` that is sound.
+    """The event in a valid row of `STORED_COLUMNS`.
 
-    Written out, field by field: reading a tail is mostly this.
+    Assigns the fields one by one, like `stored_event`: building a tuple for that would slow down every read.
     """
     event: Any = EventSlots()
     (
@@ -119,7 +119,7 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
         _,
     ) = row
     payload = StoredPayload()
-    payload._held = text
+    payload._value = text
     event.payload = payload
     event.encoded = text
     event.__class__ = Event
@@ -136,21 +136,22 @@ _TYPES = (  # of each column; STRICT tables are checked when they are written, n
 
 def events_from_rows(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
     """The events in rows of `STORED_COLUMNS`: one that cannot be decoded is an unreadable event."""
-    if _are_sound(rows):
+    if _are_valid(rows):
         return [event_from_row(row) for row in rows]
     found: list[Event] = []
-    before = None  # when the event before happened: where an unreadable one stands, if its own time is lost
+    before = None  # time of the previous event, for an unreadable one without a time
     for row in rows:
-        event = event_from_row(row) if _are_sound([row]) else checked_event(row, otherwise_at=before)
+        event = event_from_row(row) if _are_valid([row]) else read_damaged_row(row, otherwise_at=before)
         before = event.occurred_at
         found.append(event)
     return found
 
 
-def _are_sound(rows: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether each row is surely an event. One whose payload has a tagged value is decoded to be sure.
+def _are_valid(rows: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether each row is certainly an event; False if a payload may contain a tagged value.
 
-    Joining, adding and comparing refuse values of another type, and cost a fraction of asking every value.
+    Joining, adding and comparing reject values of another type, at a fraction of the cost of checking each
+    one.
     """
     if not rows:
         return True
@@ -179,9 +180,9 @@ _is_given = partial(is_not, None)
 _first = itemgetter(0)
 
 
-def checked_event(row: tuple[Any, ...], *, otherwise_at: int | None = None) -> Event:
-    """The event in a row that may be damaged in any way; texts may be bytes."""
-    values: dict[str, Any] = dict(zip(_NAMES, map(_decoded_value, row), strict=False))
+def read_damaged_row(row: tuple[Any, ...], *, otherwise_at: int | None = None) -> Event:
+    """The event in a row that may be damaged in any way; text may be bytes."""
+    values: dict[str, Any] = dict(zip(_NAMES, map(_decode_value, row), strict=False))
     text = values.pop("payload")
     try:
         if not isinstance(text, str):
@@ -198,7 +199,7 @@ def checked_event(row: tuple[Any, ...], *, otherwise_at: int | None = None) -> E
 _NAMES = tuple(EVENT_COLUMNS.split(", "))
 
 
-def _decoded_value(value: object) -> object:
+def _decode_value(value: object) -> object:
     if not isinstance(value, bytes):
         return value
     try:
@@ -210,12 +211,12 @@ def _decoded_value(value: object) -> object:
 def _unreadable(values: Mapping[str, Any], position: int, reason: str, otherwise_at: int | None) -> Event:
     event_id, producer, number = values["event_id"], values["producer"], values["number"]
     event_id = event_id if isinstance(event_id, str) and event_id else None
-    named = parts_of_event_id(event_id) if event_id is not None else None
+    parsed = parse_event_id(event_id) if event_id is not None else None
     if not (isinstance(producer, str) and type(number) is int and 0 < number <= MAX_WHOLE):
-        producer, number = named[1:] if named is not None else (None, None)
+        producer, number = parsed[1:] if parsed is not None else (None, None)
     at = values["occurred_at"]
     if not (type(at) is int and 0 <= at <= MAX_OCCURRED_AT):
-        at = named[0] if named is not None else otherwise_at or 0
+        at = parsed[0] if parsed is not None else otherwise_at or 0
     run_id = values["run_id"]
     return unreadable_event(
         run_id if isinstance(run_id, str) and run_id else UNKNOWN_RUN,
@@ -228,17 +229,25 @@ def _unreadable(values: Mapping[str, Any], position: int, reason: str, otherwise
     )
 
 
-UNKNOWN_RUN = "unknown run"  # of an unreadable event whose row does not even name that
+UNKNOWN_RUN = "unknown run"  # of an unreadable event whose row lacks even that
 
 
 def run_to_row(run: RunSummary) -> tuple[object, ...]:
-    """What the `runs` table keeps: columns to find it by, and the whole summary as text."""
+    """The row of a run: columns to find it by, and the whole summary as text."""
     search = f"{run.run_id}\n{run.name or ''}".casefold()
-    return (run.run_id, run.started_at, run.last_event_at, run.status.value, run.kind, search, run_text(run))
+    return (
+        run.run_id,
+        run.started_at,
+        run.last_event_at,
+        run.status.value,
+        run.kind,
+        search,
+        encode_run(run),
+    )
 
 
-def is_found_alike(run: RunSummary, other: RunSummary) -> bool:
-    """Whether two summaries of one run have the same columns to find it by, except for its latest event."""
+def has_same_columns(run: RunSummary, other: RunSummary) -> bool:
+    """Whether two summaries of one run differ in no indexed column except its latest event."""
     return (
         run.started_at == other.started_at
         and run.status is other.status
@@ -247,8 +256,8 @@ def is_found_alike(run: RunSummary, other: RunSummary) -> bool:
     )
 
 
-def run_text(run: RunSummary) -> str:
-    """The whole summary."""
+def encode_run(run: RunSummary) -> str:
+    """The whole summary as text."""
     origin = run.origin
     summary = [
         [origin.inferred, origin.order, origin.kind, origin.name, origin.parent_run_id],
@@ -266,8 +275,8 @@ def run_text(run: RunSummary) -> str:
     return _encode(summary)
 
 
-def run_from_text(run_id: str, text: str) -> RunSummary:
-    """The summary that `run_text` wrote; raises `JournalDamaged` for anything else."""
+def decode_run(run_id: str, text: str) -> RunSummary:
+    """The summary that `encode_run` wrote; raises `JournalDamaged` for anything else."""
     try:
         return _run_from_text(run_id, text)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -286,16 +295,16 @@ def _run_from_text(run_id: str, text: str) -> RunSummary:
         events=events,
         agents=frozenset(agents),
         failed_calls=failed,
-        lifecycle=lifecycles.from_json(lifecycle) if rest else _lifecycle_before(origin, lifecycle),
+        lifecycle=lifecycles.from_json(lifecycle) if rest else _earlier_lifecycle(origin, lifecycle),
         expired_before=expired,
         is_active=rest[0] if rest else True,
         activity=tuple((at, producer) for at, producer in rest[1]) if len(rest) > 1 else (),
     )
 
 
-def _lifecycle_before(origin: Origin, ending: list[Any] | None) -> Lifecycle:
+def _earlier_lifecycle(origin: Origin, ending: list[Any] | None) -> Lifecycle:
     stated = None if ending is None else Ending(Status(ending[0]), _order(ending[1]), *ending[2:])
-    return lifecycles.lifecycle_before(origin, stated)
+    return lifecycles.lifecycle_from_ending(origin, stated)
 
 
 def _order(value: list[Any]) -> Order:
