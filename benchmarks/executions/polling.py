@@ -130,7 +130,7 @@ def _embedded(url: str, count: int, path: Path, stack: ExitStack) -> Once:
 
     def once() -> None:
         clock.advance(NEXT_SECONDS)
-        assert len(watcher.look().polled) == count
+        assert len(watcher.poll_due().polled) == count
 
     return once
 

@@ -126,7 +126,7 @@ class ExecutionsContract:
         seen = _get(store, fresh)
         operator, why = Operator(store, MemoryJournal()), Statement("ana", "it is done")
 
-        waiting = operator.set_wave_count(seen, 2, why)
+        waiting = operator.set_stage_count(seen, 2, why)
         closed = operator.close(seen, Status.FAILED, why)
 
         with pytest.raises(VersionConflict):

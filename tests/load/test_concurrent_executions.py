@@ -99,7 +99,7 @@ def test_one_process_asks_about_all_of_them_in_one_call(
     while (left := survey(place.store.open_executions(), clock.now_ms())).open:
         if left.due:
             with rounds.timed():
-                asked += len(watcher.look().polled)
+                asked += len(watcher.poll_due().polled)
             moments.add(clock.now_ms())
         else:
             assert left.next_at is not None

@@ -116,7 +116,7 @@ def find(
         except WorthAnotherTry as error:
             if clock.monotonic() + PAUSE_SECONDS > until:
                 raise
-            log.warning("executions can not be read: %s", error)
+            log.warning("executions cannot be read: %s", error)
             clock.sleep(PAUSE_SECONDS)
 
 

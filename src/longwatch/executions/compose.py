@@ -81,9 +81,9 @@ class WatchingParts(ClosesOnExit):
         # Functions on AWS bring their own sources, and start sooner without the registry.
         from longwatch.executions.sources.registry import sources
 
-        known = sources(self._settings, clock=self._clock)
-        self._opened.callback(known.close)
-        return known
+        registry = sources(self._settings, clock=self._clock)
+        self._opened.callback(registry.close)
+        return registry
 
     @cached_property
     def cadence(self) -> LearnedCadence | None:
@@ -109,8 +109,8 @@ class WatchingParts(ClosesOnExit):
     def finder(
         self, dispatch: Callable[[Execution], None], *, on_tick: Callable[[Tick], None] | None = None
     ) -> Finder:
-        """A finder that hands due executions to pollers elsewhere. It needs neither journal nor sources."""
-        # Pollers that learn may want to poll sooner than the shortest phase.
+        """A finder that dispatches due executions to other pollers. It needs neither journal nor sources."""
+        # Pollers with a learned cadence may poll sooner than the shortest phase.
         shortest_seconds = SHORTEST_SECONDS * (QUICKEST if self.is_learned else 1)
         return Finder(
             self.store, dispatch, clock=self._clock, report=on_tick, shortest_seconds=shortest_seconds

@@ -1,4 +1,4 @@
-"""Finds the executions that are due and hands each to a poller. Cheap when nothing is open."""
+"""Finds the executions that are due and dispatches each to a poller. Cheap when nothing is open."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from longwatch.model.summary import Status
 from longwatch.polling.schedules import EXECUTION_PHASES
 
 SHORTEST_SECONDS = min(EXECUTION_PHASES.seconds.values())
-RUN_SECONDS = 55.0  # a schedule begins a new run every minute
-LONGEST_NAP_SECONDS = 15.0  # an execution that is new is found no later than this
-CANCELLED_PER_RUN = 25  # of the newest, looked at in each run
+RUN_SECONDS = 55.0  # a schedule starts a new run every minute
+MAX_SLEEP_SECONDS = 15.0  # a new execution is found no later than this
+CANCELLED_PER_RUN = 25  # of the newest, read in each run
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What is open at a moment, and what is to be done about it."""
+    """The open executions at one moment, by what they need."""
 
     due: tuple[Execution, ...] = ()
-    leased: int = 0  # somebody is polling them now
+    leased: int = 0  # a poller is polling them now
     waiting: int = 0
-    unwatched: int = 0  # of these, past their time for so long that something must be wrong
+    unwatched: int = 0  # overdue for so long that something must be wrong
     modes: Mapping[Mode, int] = field(default_factory=dict)  # open ones by their type
     oldest_ms: int = 0  # for how long the oldest open one has been running
     next_at: int | None = None  # epoch ms; when the next one becomes due
@@ -43,15 +43,15 @@ class Survey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """One look: what was found, and what was handed out."""
+    """One pass: what was found, and what was dispatched."""
 
     survey: Survey
     dispatched: int = 0
-    failed: int = 0  # could not be handed out; the next look finds them again
+    failed: int = 0  # could not be dispatched; the next pass finds them again
 
 
 def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
-    """Sort open executions by what is to be done. The longest due come first."""
+    """Sort open executions by what they need. The longest due come first."""
     due, leased, waiting, unwatched, started = [], 0, 0, 0, now_ms
     modes: Counter[Mode] = Counter()
     upcoming: list[int] = []
@@ -81,9 +81,9 @@ def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
 
 
 class Finder:
-    """Looks for due executions and hands them out. What becomes of them is the pollers' affair.
+    """Dispatches due executions to pollers.
 
-    What was handed out is looked for again after `shortest_seconds`; pollers that learn may want it sooner
+    The next pass is no sooner than `shortest_seconds`; pollers with a learned cadence may need one sooner
     than the shortest phase.
     """
 
@@ -103,7 +103,7 @@ class Finder:
         self._shortest_ms = round(shortest_seconds * 1000)
 
     def run(self, seconds: float = RUN_SECONDS) -> list[Tick]:
-        """Look now, and again whenever something becomes due within these seconds."""
+        """Run a pass now, and again whenever something becomes due within these seconds."""
         until = self._clock.now_ms() + round(seconds * 1000)
         ticks = [self.tick(also=list_unsettled(self._store, self._clock.now_ms()))]
         while (next_at := self._next_tick_at(ticks[-1])) is not None and next_at <= until:
@@ -112,7 +112,7 @@ class Finder:
         return ticks
 
     def tick(self, also: Iterable[Execution] = ()) -> Tick:
-        """Look once. One that can not be handed out stops none of the others."""
+        """Run one pass. An execution that cannot be dispatched does not stop the others."""
         found = survey(self._store.open_executions(), self._clock.now_ms())
         dispatched = failed = 0
         for execution in (*found.due, *also):
@@ -121,7 +121,7 @@ class Finder:
                 dispatched += 1
             except Exception:
                 failed += 1
-                log.exception("execution %s could not be handed to a poller", execution.key)
+                log.exception("execution %s could not be dispatched to a poller", execution.key)
         tick = Tick(survey=found, dispatched=dispatched, failed=failed)
         if self._report is not None:
             self._report(tick)
@@ -132,9 +132,10 @@ class Finder:
 
 
 def list_unsettled(store: ExecutionStore, now_ms: int) -> list[Execution]:
-    """Closed ones that need a poller: their end is not in the journal yet, or their recheck is due.
+    """Closed executions that need a poll: their end is not in the journal yet, or their recheck is due.
 
-    One that another writer cancelled after its end is searched among the newest: it has no poll state.
+    An execution that another writer cancelled after its end has no poll state, so it is searched among the
+    newest.
     """
     cancelled = [
         each for each in store.find(status=Status.CANCELLED, limit=CANCELLED_PER_RUN) if is_unreported(each)
@@ -143,13 +144,13 @@ def list_unsettled(store: ExecutionStore, now_ms: int) -> list[Execution]:
 
 
 def next_tick_at(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:
-    """When to look again, in epoch ms; None: nothing is open, so nothing becomes due.
+    """When to run the next pass, in epoch ms; None: nothing is open, so nothing becomes due.
 
-    What was just handed out comes back after the shortest interval at the earliest.
+    An execution that was just dispatched is due after the shortest interval at the earliest.
     """
     if not tick.survey.open:
         return None
-    soon = [now_ms + round(LONGEST_NAP_SECONDS * 1000)]
+    soon = [now_ms + round(MAX_SLEEP_SECONDS * 1000)]
     if tick.survey.next_at is not None:
         soon.append(max(now_ms, tick.survey.next_at))
     if tick.survey.due:

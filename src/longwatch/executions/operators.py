@@ -33,7 +33,7 @@ LEASE_MS = 30_000  # longer than two writes take
 TRIES = 20  # to get hold of a record that others write to
 MAX_REASON_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 200
-MAX_WAVES = 10_000
+MAX_STAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +78,25 @@ def close_decision(execution: Execution, status: Status, statement: Statement, a
 
 
 def stop_decision(execution: Execution, statement: Statement, at: int) -> Decision:
-    """Stop watching an open execution. Its outcome is unknown: nobody states one."""
+    """Stop watching an open execution. Its outcome is unknown."""
     _require_open(execution)
     what = f"watching stopped by {statement.operator}"
     return _ending(execution, Status.UNKNOWN, OPERATOR_STOPPED, what, statement, at)
 
 
 def add_stage_decision(execution: Execution, wave: Stage, statement: Statement, at: int) -> Decision:
-    """Add a wave to an open execution. A wave count that it would exceed grows with it."""
-    after = _with_wave(execution, wave)
+    """Add a stage to an open execution. A stage count that it would exceed grows with it."""
+    after = _add_stage(execution, wave)
     return Decision(
-        execution, (stage_added_event(after, wave, statement.fields, at),), lambda now: _with_wave(now, wave)
+        execution, (stage_added_event(after, wave, statement.fields, at),), lambda now: _add_stage(now, wave)
     )
 
 
 def stage_count_decision(execution: Execution, count: int, statement: Statement, at: int) -> Decision:
-    """State how many waves an open execution has."""
-    after = _with_wave_count(execution, count)
+    """State how many stages an open execution has."""
+    after = _set_stage_count(execution, count)
     event = stage_count_event(after, execution.total_stages, statement.fields, at)
-    return Decision(execution, (event,), lambda now: _with_wave_count(now, count))
+    return Decision(execution, (event,), lambda now: _set_stage_count(now, count))
 
 
 class Operator:
@@ -116,19 +116,19 @@ class Operator:
         self._ttl_hours = ttl_hours
 
     def close(self, execution: Execution, status: Status, statement: Statement) -> Execution:
-        """State how it ended. The verdict names the operator, and no answer of a source corrects it."""
+        """State how it ended. The verdict names the operator, and no response of a source corrects it."""
         return self._apply(execution, lambda record, at: close_decision(record, status, statement, at))
 
     def stop_watching(self, execution: Execution, statement: Statement) -> Execution:
         """End the polling without an outcome."""
         return self._apply(execution, lambda record, at: stop_decision(record, statement, at))
 
-    def add_wave(self, execution: Execution, wave: Stage, statement: Statement) -> Execution:
-        """Add a wave whose jobs are running, or will be."""
+    def add_stage(self, execution: Execution, wave: Stage, statement: Statement) -> Execution:
+        """Add a stage whose jobs are running, or will be."""
         return self._apply(execution, lambda record, at: add_stage_decision(record, wave, statement, at))
 
-    def set_wave_count(self, execution: Execution, count: int, statement: Statement) -> Execution:
-        """State how many waves it has, which is what its end depends on."""
+    def set_stage_count(self, execution: Execution, count: int, statement: Statement) -> Execution:
+        """State how many stages it has, which decides when it ends."""
         return self._apply(execution, lambda record, at: stage_count_decision(record, count, statement, at))
 
     def _apply(self, execution: Execution, decide: Decide) -> Execution:
@@ -140,7 +140,7 @@ class Operator:
         return self._settle(record, decision, holder)
 
     def _claim(self, execution: Execution, decide: Decide, holder: str) -> tuple[Execution, Decision]:
-        """Decide about the record as it is, and take its lease, whoever has it."""
+        """Decide about the current record, and take its lease even from a poller."""
         for _ in range(TRIES):
             record = self._read(execution)
             decision = decide(record, _after_everything(record, self._clock.now_ms()))
@@ -190,27 +190,27 @@ def _ending(
     )
     # A verdict in the record may not be in the journal yet: it comes first, and this one corrects it.
     earlier = () if given is None else (end_event(execution, given),)
-    # Open until it is journaled, also if it was closed: pollers look for what is left to do among open ones.
+    # Open until it is journaled, also if it was closed: pollers search for pending work among open ones.
     claimed = replace(execution, verdict=verdict, closed=False, recheck_at=None)
     return Decision(claimed, (*earlier, end_event(claimed, verdict)), lambda now: replace(now, closed=True))
 
 
-def _with_wave(execution: Execution, wave: Stage) -> Execution:
+def _add_stage(execution: Execution, wave: Stage) -> Execution:
     _require_open(execution)
     if wave.name in {each.name for each in execution.stages}:
         raise InvalidInput(
             f"Execution {execution.execution_id} already has a wave {wave.name!r}. Use another name."
         )
-    taken = sorted(set(execution.job_ids()) & {job.job_id for job in wave.jobs})
-    if taken:
+    used = sorted(set(execution.job_ids()) & {job.job_id for job in wave.jobs})
+    if used:
         raise InvalidInput(
-            f"Execution {execution.execution_id} already has {', '.join(taken)} in another wave."
+            f"Execution {execution.execution_id} already has {', '.join(used)} in another wave."
         )
-    total, waves = execution.total_stages, (*execution.stages, wave)
-    return replace(execution, stages=waves, total_stages=None if total is None else max(total, len(waves)))
+    total, stages = execution.total_stages, (*execution.stages, wave)
+    return replace(execution, stages=stages, total_stages=None if total is None else max(total, len(stages)))
 
 
-def _with_wave_count(execution: Execution, count: int) -> Execution:
+def _set_stage_count(execution: Execution, count: int) -> Execution:
     _require_open(execution)
     stored = len(execution.stages)
     if count < max(1, stored):
@@ -218,8 +218,8 @@ def _with_wave_count(execution: Execution, count: int) -> Execution:
             f"Invalid wave count {count}: execution {execution.execution_id} has {stored} stored waves. "
             f"Use {max(1, stored)} or more."
         )
-    if count > MAX_WAVES:
-        raise InvalidInput(f"Invalid wave count {count}. Use at most {MAX_WAVES:,}.")
+    if count > MAX_STAGES:
+        raise InvalidInput(f"Invalid wave count {count}. Use at most {MAX_STAGES:,}.")
     return replace(execution, total_stages=count)
 
 

@@ -80,11 +80,11 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
     journal = SqliteJournal(tmp_path / "journal.db", clock=clock)
     parts = watching(store, journal, source, clock)
     poller, watcher = parts.poller, parts.watcher()
-    watcher.look()
+    watcher.poll_due()
     set_status(word)
     clock.advance(30)
 
-    (asked,) = watcher.look().polled
+    (asked,) = watcher.poll_due().polled
     clock.advance(60)
     claim = poller.claim("x-1", "p-1")
     assert isinstance(claim, Claim)

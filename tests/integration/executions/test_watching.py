@@ -54,7 +54,7 @@ class Place:
         """Watch for so long."""
         end = self.clock.now_ms() + round(seconds * 1000)
         while self.clock.now_ms() < end:
-            self.watcher.look()
+            self.watcher.poll_due()
             self.clock.advance(1)
 
     def get(self, name: str = "x-1") -> Execution:
@@ -226,9 +226,9 @@ def test_hundreds_of_executions_share_their_calls(place: Place, drs: DrsSimulato
     for number in range(150):
         place.add(drs.play(drill("s-1", pending=10, active=10)), name=f"x-{number}")
 
-    first = place.watcher.look()
+    first = place.watcher.poll_due()
     place.clock.advance(46)
-    second = place.watcher.look()
+    second = place.watcher.poll_due()
 
     assert [len(round_.polled) for round_ in (first, second)] == [150, 150]
     assert {polled.result for polled in second.polled} == {Result.ENDED}

@@ -187,7 +187,7 @@ class EmbeddedMachine(Machine):
         self.guarded(self._look, again=lambda: self.world.later(self._pause(LOOK_SECONDS), self._round))
 
     def _look(self) -> None:
-        self.watcher.look()
+        self.watcher.poll_due()
 
 
 class Orchestrator:

@@ -138,7 +138,7 @@ class TestAMinute:
 
         assert [name for name, _ in container.handed] == ["x-1", "x-3"]
         assert counts == {"looks": 1, "open": 3, "handed_out": 2, "failed": 1}
-        assert "execution p-1/x-2 could not be handed to a poller" in caplog.text
+        assert "execution p-1/x-2 could not be dispatched to a poller" in caplog.text
 
     def test_tells_each_look_as_metrics_and_brings_types_back_to_nought(
         self, container: Container, capsys: pytest.CaptureFixture[str]

@@ -104,7 +104,7 @@ def test_what_is_passed_in_stays_open() -> None:
 
     sources = {"drs": Source(FakeClock())}
     with WatchingParts(IN_MEMORY, store=Store(), journal=Journal(), sources=sources) as parts:
-        parts.watcher().look()
+        parts.watcher().poll_due()
 
     assert closed == []
 

@@ -112,8 +112,8 @@ Deciding = Callable[[Operator, Execution], Execution]
 DECISIONS: dict[str, Deciding] = {
     "close": lambda by, record: by.close(record, Status.FAILED, WHY),
     "stop watching": lambda by, record: by.stop_watching(record, WHY),
-    "add a wave": lambda by, record: by.add_wave(record, SECOND_WAVE, WHY),
-    "set the wave count": lambda by, record: by.set_wave_count(record, 3, WHY),
+    "add a wave": lambda by, record: by.add_stage(record, SECOND_WAVE, WHY),
+    "set the wave count": lambda by, record: by.set_stage_count(record, 3, WHY),
 }
 every_decision = pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECISIONS)
 
@@ -231,7 +231,7 @@ def test_a_poller_stores_what_an_operator_journaled_before_it_died(
 
 def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
     desk.poller().poll("x-1")
-    operator(desk).add_wave(desk.record, Stage("two", (Job("j-2"),)), WHY)
+    operator(desk).add_stage(desk.record, Stage("two", (Job("j-2"),)), WHY)
     desk.clock.advance(60)
     desk.source.say(DONE)
     assert desk.poller().poll("x-1").result is Result.POLLED
@@ -248,7 +248,7 @@ def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> No
     desk.source.say(DONE)
     assert desk.poller().poll("x-1").result is Result.POLLED
 
-    operator(desk).set_wave_count(desk.record, 1, WHY)
+    operator(desk).set_stage_count(desk.record, 1, WHY)
     desk.clock.advance(60)
 
     assert desk.poller().poll("x-1").result is Result.ENDED
@@ -261,7 +261,7 @@ def test_a_wave_count_is_stored_in_a_record_that_had_none() -> None:
     stored = {name: value for name, value in (desk.record.stored or {}).items() if name != "TotalWaves"}
     desk.store.write(stored)
 
-    operator(desk).set_wave_count(desk.record, 2, WHY)
+    operator(desk).set_stage_count(desk.record, 2, WHY)
 
     assert ((desk.record.stored or {})["TotalWaves"], desk.record.total_stages) == (2, 2)
 
@@ -288,19 +288,19 @@ def test_a_wave_is_added_once(wave: Stage, why: str) -> None:
     desk = Desk()
 
     with pytest.raises(InvalidInput, match=why):
-        operator(desk).add_wave(desk.record, wave, WHY)
+        operator(desk).add_stage(desk.record, wave, WHY)
 
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_wave_count_below_the_stored_waves_is_rejected(desk: Desk, count: int) -> None:
     with pytest.raises(InvalidInput, match="Use 1 or more"):
-        operator(desk).set_wave_count(desk.record, count, WHY)
+        operator(desk).set_stage_count(desk.record, count, WHY)
 
 
 @pytest.mark.parametrize("count", [10_001, 10**21])
 def test_a_wave_count_that_no_execution_has_is_rejected(desk: Desk, count: int) -> None:
     with pytest.raises(InvalidInput, match="Use at most 10,000"):
-        operator(desk).set_wave_count(desk.record, count, WHY)
+        operator(desk).set_stage_count(desk.record, count, WHY)
 
 
 @pytest.mark.parametrize(

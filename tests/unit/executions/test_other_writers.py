@@ -82,7 +82,7 @@ def test_it_is_polled_until_its_source_reports_an_end(desk: Desk) -> None:
     assert desk.poller().poll("x-1").result is Result.POLLED
     desk.clock.advance(60)
     desk.source.say(DONE)
-    Watcher(desk.store, desk.poller(), clock=desk.clock).look()
+    Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
 
     assert [each.other_status for each in handed] == ["PAUSED"]
     assert (desk.record.status, stored(desk, "Status")) == (Status.SUCCEEDED, "PAUSED")
@@ -115,7 +115,7 @@ def test_an_end_that_another_writer_sets_is_reported_whatever_its_word(desk: Des
     desk.poller().poll("x-1")
     desk.write(Status="Completed")
 
-    Watcher(desk.store, desk.poller(), clock=desk.clock).look()
+    Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
 
     assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
     assert (stored(desk, "Status"), list(desk.store.unsettled(desk.clock.now_ms()))) == ("Completed", [])

@@ -120,7 +120,7 @@ def failed() -> Desk:
 
 
 def embedded(desk: Desk) -> None:
-    Watcher(desk.store, desk.poller(), clock=desk.clock).look()
+    Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
 
 
 def on_aws(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Execution, Job, Stage
 from longwatch.executions.poller import Result
 from longwatch.executions.stores.memory import MemoryExecutionStore
-from longwatch.executions.watcher import MOST_AT_ONCE, NAP_SECONDS, Watcher
+from longwatch.executions.watcher import MAX_SLEEP_SECONDS, MOST_AT_ONCE, Watcher
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from tests.unit.executions.making import LAUNCHED, PENDING, execution, finished, job
 from tests.unit.executions.playing import PlayedSource, types_of, watching
@@ -67,7 +67,7 @@ class Place:
 def test_all_that_is_due_is_asked_about_in_one_question() -> None:
     place = Place("a", "b", "c")
 
-    round_ = place.watcher.look()
+    round_ = place.watcher.poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.POLLED] * 3
     assert place.source.asked == [["a", "b", "c"]]
@@ -77,7 +77,7 @@ def test_more_than_can_be_settled_in_time_is_asked_about_in_parts() -> None:
     names = [f"{number:03}" for number in range(MOST_AT_ONCE + 1)]
     place = Place(*names)
 
-    round_ = place.watcher.look()
+    round_ = place.watcher.poll_due()
 
     assert [len(asked) for asked in place.source.asked] == [MOST_AT_ONCE, 1]
     assert len(round_.polled) == MOST_AT_ONCE + 1
@@ -107,20 +107,20 @@ def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest
     with caplog.at_level(logging.WARNING):
         place.watcher.run(stop=stop)
 
-    assert "executions can not be read" in caplog.text
+    assert "executions cannot be read" in caplog.text
     assert place.source.asked == [["a"]]
 
 
 def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     place = Place("a")
     place.store.away = frozenset({"get"})
-    unclaimed = place.watcher.look()
+    unclaimed = place.watcher.poll_due()
     place.store.away = frozenset()
     place.journal.fail(times=1)
-    unsettled = place.watcher.look()
+    unsettled = place.watcher.poll_due()
     place.clock.advance(90)
 
-    again = place.watcher.look()
+    again = place.watcher.poll_due()
 
     assert (unclaimed.failed, unsettled.failed, again.failed) == (1, 1, 0)
     assert [polled.result for polled in again.polled] == [Result.POLLED]
@@ -130,10 +130,10 @@ def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.Lo
 
 def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
     place = Place("a")
-    place.watcher.look()
+    place.watcher.poll_due()
     place.cancel("a")
 
-    round_ = place.watcher.look()
+    round_ = place.watcher.poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.ENDED]
     assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
@@ -141,13 +141,13 @@ def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
 
 def test_what_was_cancelled_while_nobody_watched_is_told_by_the_next_watcher() -> None:
     place = Place("a")
-    place.watcher.look()
+    place.watcher.poll_due()
     place.cancel("a")
 
-    round_ = place.another().look()
+    round_ = place.another().poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.ENDED]
-    assert place.another().look().polled == ()
+    assert place.another().poll_due().polled == ()
 
 
 def test_with_nothing_to_do_it_rests_for_a_while() -> None:
@@ -156,13 +156,13 @@ def test_with_nothing_to_do_it_rests_for_a_while() -> None:
 
     def once(seconds: float) -> None:
         sleep(seconds)
-        if sum(place.clock.slept) >= NAP_SECONDS:
+        if sum(place.clock.slept) >= MAX_SLEEP_SECONDS:
             stop.set()
 
     place.clock.sleep = once  # type: ignore[method-assign]
     place.watcher.run(stop=stop)
 
-    assert sum(place.clock.slept) == NAP_SECONDS
+    assert sum(place.clock.slept) == MAX_SLEEP_SECONDS
 
 
 def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
@@ -181,13 +181,15 @@ def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
 
 def test_what_another_poller_has_ended_is_reported_once() -> None:
     place = Place("a")
-    place.watcher.look()
+    place.watcher.poll_due()
     place.source.say(finished(LAUNCHED, job_id="j-a"))
     place.clock.advance(60)
     other = place.another()
-    ended = other.look().polled
+    ended = other.poll_due().polled
 
-    results = [[polled.result for polled in watcher.look().polled] for watcher in (place.watcher, other) * 2]
+    results = [
+        [polled.result for polled in watcher.poll_due().polled] for watcher in (place.watcher, other) * 2
+    ]
 
     assert [polled.result for polled in ended] == [Result.ENDED]
     assert results == [[Result.CLOSED], [], [], []]

@@ -285,7 +285,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
         try:
             with stopped_by_signals():
                 if once:
-                    watcher.look()
+                    watcher.poll_due()
                 else:
                     watcher.run(until_idle=True)
         except KeyboardInterrupt:

@@ -23,7 +23,7 @@ from longwatch.cli.resolve import find_execution
 from longwatch.cli.source_checks import check_job_ids
 from longwatch.errors import InvalidInput
 from longwatch.executions.model import Execution
-from longwatch.executions.operators import MAX_WAVES, OUTCOMES, Operator, Statement
+from longwatch.executions.operators import MAX_STAGES, OUTCOMES, Operator, Statement
 from longwatch.executions.sources.registry import sources
 from longwatch.executions.validation import check_has_work, check_stage
 from longwatch.executions.views import ExecutionView
@@ -101,14 +101,14 @@ def add_wave(
         source = sources(invocation.settings()).get(found.source)
         if source is not None:
             check_job_ids(source, (job.job_id for job in fresh.jobs))
-        return by.add_wave(found, fresh, why)
+        return by.add_stage(found, fresh, why)
 
     _decide(invocation, add, **given)
 
 
 @click.command("set-waves")
 @decision_options
-@click.argument("count", type=click.IntRange(1, MAX_WAVES))
+@click.argument("count", type=click.IntRange(1, MAX_STAGES))
 @common_options
 @pass_invocation
 def set_waves(invocation: Invocation, /, count: int, **given: Any) -> None:
@@ -117,7 +117,7 @@ def set_waves(invocation: Invocation, /, count: int, **given: Any) -> None:
     An execution ends when that many waves are stored and every one of them has ended. Without a count it
     stays open.
     """
-    _decide(invocation, lambda by, found, why: by.set_wave_count(found, count, why), **given)
+    _decide(invocation, lambda by, found, why: by.set_stage_count(found, count, why), **given)
 
 
 def _decide(

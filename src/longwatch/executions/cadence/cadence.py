@@ -1,4 +1,4 @@
-"""What was learned of each kind of execution, kept ready for whoever watches many. Opt-in: hand it over."""
+"""The learned cadence of each kind of execution, cached for a poller of many. Opt-in."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from longwatch.executions.model import Execution
 from longwatch.journal.base import Journal
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
 
-ETA_EXECUTIONS = 100  # that an ETA rests on: each is a read of the journal, and somebody waits
+ETA_EXECUTIONS = 100  # that an ETA is based on: each is a read of the journal, and a user waits
 
 
 def read_cadence(journal: Journal, *, most: int = ETA_EXECUTIONS) -> LearnedCadence:
-    """What the newest executions in the journal say, read now: for ETAs."""
+    """The cadence of the newest executions in the journal, read now: for ETAs."""
     return LearnedCadence(read_history(journal, most=most))
 
 
 class LearnedCadence:
-    """Learns a kind of execution when it is first asked about it, and again after one of it has ended.
+    """Learns a kind of execution when it is first needed, and again after one of it has ended.
 
     Threads may share it.
     """
@@ -41,11 +41,11 @@ class LearnedCadence:
         self._lock = threading.Lock()
 
     def learn_from(self, journal: Journal, run_id: str) -> None:
-        """One more execution is over, and its events are in the journal."""
-        self.ended(recorded_sample(journal, run_id))
+        """Learn from an execution that has ended, by its events in the journal."""
+        self.add(recorded_sample(journal, run_id))
 
-    def ended(self, sample: Sample | None) -> None:
-        """One more execution is over. None, for one that says nothing, changes nothing."""
+    def add(self, sample: Sample | None) -> None:
+        """Add an execution that has ended. None, for one without usable durations, changes nothing."""
         if sample is None:
             return
         with self._lock:
@@ -57,36 +57,38 @@ class LearnedCadence:
     def learned(self, kind: ExecutionKind) -> Learned:
         """The cadence for executions of this kind."""
         with self._lock:
-            known = self._learned.get(kind)
-            if known is None:
-                known = self._learned[kind] = learn(self._history.samples(kind, fewest=FEWEST), self._phases)
+            learned = self._learned.get(kind)
+            if learned is None:
+                learned = self._learned[kind] = learn(
+                    self._history.samples(kind, fewest=FEWEST), self._phases
+                )
                 if len(self._learned) > KINDS:
                     self._learned.popitem(last=False)
-        return known
+        return learned
 
     def phases_for(self, execution: Execution) -> Phased:
         """The phases with the learned delay in the one that it is in: for `is_due` and `next_poll_at`.
 
-        So the rules of `due` hold as ever: the deadline asks at once, and a source that said "wait" is heard.
+        The rules of `due` still apply: the deadline, and a wait that the source requests.
         """
         delay = self.learned(ExecutionKind.of(execution)).delay_for(execution)
         return replace(self._phases, seconds={**self._phases.seconds, phase_of(execution).value: delay})
 
     def next_poll_at(self, execution: Execution) -> int | None:
-        """When to poll after the last answer, in epoch ms; None where nothing was learned.
+        """When to poll after the last response, in epoch ms; None where nothing was learned.
 
-        It goes into the record, so that everybody who finds the execution there waits as long.
+        The poller stores it in the record, where other pollers and finders read it.
         """
-        asked = execution.last_polled_at
+        polled_at = execution.last_polled_at
         learned = self.learned(ExecutionKind.of(execution))
-        if asked is None or phase_of(execution) not in learned.plans:
+        if polled_at is None or phase_of(execution) not in learned.plans:
             return None
-        due = asked + round(learned.delay_for(execution) * 1000)
+        due = polled_at + round(learned.delay_for(execution) * 1000)
         deadline = deadline_at(execution)
-        return deadline if deadline is not None and asked < deadline < due else due
+        return deadline if deadline is not None and polled_at < deadline < due else due
 
     def eta_of(self, execution: Execution, now_ms: int) -> Eta | None:
-        """How long it still takes; None if the past says too little."""
+        """The ETA; None if there are too few past executions."""
         kind = ExecutionKind.of(execution)
         with self._lock:
             own, any_plan = self._history.samples(kind), self._history.samples(kind.of_any_plan)

@@ -1,8 +1,8 @@
-"""How long an execution still takes, with a range, or nothing if the past says too little.
+"""The remaining time of an execution, with a range, or None if there are too few past executions.
 
-Only executions of the same shape that went well count: a drill of 3 servers says nothing about one of 300,
-and one that failed early nothing about how long success takes. What is left is read from those that
-lasted longer in the same phase, so that what has passed already is known.
+Only executions of the same size that succeeded count: a drill of 3 servers says nothing about one of 300, and
+one that failed early nothing about how long success takes. The remaining time comes from those that lasted
+longer in the same phase.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from longwatch.executions.model import Execution, Mode
 FEWEST = 10  # past executions, for a range
 FEWEST_LIKE_IT = 5  # of them, that came as far as this one
 FAR = 1.5  # × what nine of ten stay below: a phase that lasts longer is far from usual
-MOST_TIMES = 2  # as many items, or half as many: beyond that it is another shape
+MOST_TIMES = 2  # as many items, or half as many: beyond that the size differs
 MINUTE, HOUR = 60.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class DurationRange:
-    """Seconds between which eight of ten lie, and the one in the middle."""
+    """The range of seconds of eight in ten, and the median."""
 
     low: float
     middle: float
@@ -34,20 +34,20 @@ class DurationRange:
 
 @dataclass(frozen=True, slots=True)
 class Eta:
-    """What the past says about an execution that is under way."""
+    """The estimate for a running execution."""
 
     elapsed: float  # seconds since its start
     usually: DurationRange  # the whole, from start to end
-    longest: float  # that was ever seen, in seconds
-    left: DurationRange | None  # None: too few came as far as this one to say
-    executions: int  # that this rests on
+    longest: float  # past execution, in seconds
+    left: DurationRange | None  # None: too few came as far as this one
+    executions: int  # that it is based on
     phase: ExecutionPhase = ExecutionPhase.PENDING  # the one that it is in
     in_phase: float = 0.0  # seconds
     phase_usually: DurationRange | None = None  # how long that phase takes; None: too few were seen in it
 
     @property
     def is_late(self) -> bool:
-        """Whether it takes longer than nine of ten did."""
+        """Whether it takes longer than nine in ten."""
         return self.elapsed > self.usually.high
 
     @property
@@ -58,16 +58,16 @@ class Eta:
     def text(self) -> str:
         """For people: `usually 19–22 min, now 24`."""
         low, high, now, unit = _in_one_unit(self.usually.low, self.usually.high, self.elapsed)
-        said = f"usually {_span(low, high)} {unit}, now {now}"
+        text = f"usually {_span(low, high)} {unit}, now {now}"
         if self.elapsed > self.longest:
-            return f"{said}, longer than any of the last {self.executions}"
+            return f"{text}, longer than any of the last {self.executions}"
         if self.left is None:
-            return said
+            return text
         low, high, _, unit = _in_one_unit(self.left.low, self.left.high, 0.0)
-        return f"{said}, {_span(low, high)} {unit} to go"
+        return f"{text}, {_span(low, high)} {unit} to go"
 
     def slowness(self) -> str | None:
-        """What is longer than usual, for people; None if nothing is."""
+        """What takes longer than usual, for people; None if nothing does."""
         if self.is_late:
             return self.text()
         if self.is_stuck and self.phase_usually is not None:
@@ -81,9 +81,9 @@ class Eta:
 def comparable_samples(
     execution: Execution, own: Iterable[Sample], any_plan: Iterable[Sample]
 ) -> list[Sample]:
-    """Past executions of the same shape: of its own plan or, if these are too few, of any plan.
+    """Past executions of the same size: of its own plan or, if these are too few, of any plan.
 
-    Jobs of other systems are compared within their plan only: two builds have the same shape and nothing else
+    Jobs of other systems are compared within their plan only: two builds have the same size and nothing else
     in common. The same holds while the items of an execution are not all listed.
     """
     same = [sample for sample in own if is_comparable(execution, sample.shape)]
@@ -93,7 +93,7 @@ def comparable_samples(
 
 
 def is_comparable(execution: Execution, shape: ExecutionSize | None) -> bool:
-    """Whether a past execution of this shape is comparable: as many waves, and about as many items."""
+    """Whether a past execution of this size is comparable: as many stages, and about as many items."""
     if shape is None or execution.total_stages != shape.stages:
         return False
     items = sum(1 for _ in execution.items())
@@ -105,11 +105,11 @@ def is_comparable(execution: Execution, shape: ExecutionSize | None) -> bool:
 def _lists_all_items(execution: Execution) -> bool:
     if execution.total_stages is None or len(execution.stages) < execution.total_stages:
         return False
-    return all(any(True for _ in wave.items()) for wave in execution.stages)
+    return all(any(True for _ in stage.items()) for stage in execution.stages)
 
 
 def eta_of(execution: Execution, samples: Iterable[Sample], now_ms: int) -> Eta | None:
-    """The ETA of an execution from past ones like it; None if it has ended or they say too little."""
+    """The ETA of an execution from past ones like it; None if it has ended or they are too few."""
     if execution.verdict is not None:
         return None
     return eta(
@@ -122,7 +122,7 @@ def eta_of(execution: Execution, samples: Iterable[Sample], now_ms: int) -> Eta 
 
 def eta(samples: Iterable[Sample], *, phase: ExecutionPhase, in_phase: float, elapsed: float) -> Eta | None:
     """The ETA of an execution that has been in this phase and under way for so many seconds."""
-    past = [sample for sample in samples if sample.went_well]
+    past = [sample for sample in samples if sample.has_succeeded]
     if len(past) < FEWEST:
         return None
     wholes = [sample.whole for sample in past]
@@ -138,7 +138,7 @@ def eta(samples: Iterable[Sample], *, phase: ExecutionPhase, in_phase: float, el
 
 
 def range_of(seconds: Sequence[float]) -> DurationRange:
-    """The middle eight tenths. Never wider than what was seen, however few there were."""
+    """The middle eight tenths, never wider than the values."""
     tenths = quantiles(seconds, n=10, method="inclusive")
     return DurationRange(tenths[0], tenths[4], tenths[8])
 

@@ -1,7 +1,7 @@
-"""How long the phases of past executions took, from their events in the journal.
+"""Durations of the phases of past executions, from their events in the journal.
 
-Durations are as they were seen: from the look that saw a phase begin to the one that saw it end. Events may
-come in any order and twice. Memory is bounded, by kind and by the number of kinds.
+A duration is measured from the poll that saw a phase begin to the poll that saw it end. Events may come in
+any order and twice. Memory is bounded, by kind and by the number of kinds.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from longwatch.model.event import START, Event, number_of, text_of
 from longwatch.model.run_query import RunQuery
 from longwatch.model.summary import STATUS_WORDS, Status
 
-SAMPLES_OF_A_KIND = 200  # the newest; older ones tell of how it used to be
+SAMPLES_OF_A_KIND = 200  # the newest
 KINDS = 200
 EXECUTIONS_READ = 1000  # of a journal, the newest
 LIST_PAGE, READ_PAGE = 100, 500
-LONGEST_SECONDS = 30 * 86_400.0  # what took longer was forgotten by its watcher, or has a wrong clock
+LONGEST_SECONDS = 30 * 86_400.0  # a longer one was abandoned by its watcher, or has a wrong clock
 
 _FINAL = frozenset(state.value for state in ItemState if state.is_final)
 _BEGUN = frozenset({ItemState.IN_PROGRESS.value, ItemState.UNKNOWN.value})
@@ -30,7 +30,7 @@ _BEGUN = frozenset({ItemState.IN_PROGRESS.value, ItemState.UNKNOWN.value})
 
 @dataclass(frozen=True, slots=True)
 class ExecutionKind:
-    """Which executions can be compared with each other."""
+    """Executions that can be compared with each other."""
 
     source: str
     mode: str
@@ -47,7 +47,7 @@ class ExecutionKind:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSize:
-    """How large an execution is, which decides how long it takes."""
+    """The size of an execution, which decides how long it takes."""
 
     stages: int
     items: int
@@ -61,11 +61,11 @@ class Sample:
     status: Status
     seconds: Mapping[ExecutionPhase, float]  # of the phases that were seen, in their order
     whole: float  # seconds
-    shape: ExecutionSize | None = None  # None: not known, so it is like no other
+    shape: ExecutionSize | None = None  # None: unknown, so it is comparable with none
 
     @property
-    def went_well(self) -> bool:
-        """Whether it took as long as it takes: one that failed may have been cut short."""
+    def has_succeeded(self) -> bool:
+        """Whether its duration is usable: one that failed may have ended early."""
         return self.status in (Status.SUCCEEDED, Status.PARTIAL)
 
     def before(self, phase: ExecutionPhase) -> float:
@@ -82,7 +82,7 @@ class DurationHistory:
         self._samples: OrderedDict[ExecutionKind, deque[Sample]] = OrderedDict()
 
     def add(self, sample: Sample) -> None:
-        """Remember it. Of too many kinds, the one that was not added to for the longest time is forgotten."""
+        """Add a sample. Of too many kinds, the one without a new sample for the longest time is dropped."""
         for kind in (sample.kind, sample.kind.of_any_plan):
             self._samples.setdefault(kind, deque(maxlen=self._most)).append(sample)
             self._samples.move_to_end(kind)
@@ -95,25 +95,25 @@ class DurationHistory:
         return tuple(own if len(own) >= fewest else self._samples.get(kind.of_any_plan, own))
 
     def kinds(self) -> Iterator[ExecutionKind]:
-        """Every kind that samples are kept of."""
+        """Every kind with samples."""
         return iter(self._samples)
 
 
 class LazyHistory(DurationHistory):
-    """What the newest `most` executions in the journal say, read when it is first asked for.
+    """The newest `most` executions of the journal, read when they are first needed.
 
-    By then a poller has its lease. Before, the finder would hand the execution out again and again, each time
-    to a process that begins to read.
+    By then a poller holds its lease. Otherwise the finder would dispatch the execution again and again while
+    the poller reads.
     """
 
     def __init__(self, journal: Journal, *, most: int = EXECUTIONS_READ) -> None:
         super().__init__()
         self._journal, self._most_read = journal, most
-        self._known: DurationHistory | None = None
+        self._history: DurationHistory | None = None
 
     def add(self, sample: Sample) -> None:
-        if self._known is not None:  # else it is read with the others
-            self._known.add(sample)
+        if self._history is not None:  # else it is read with the others
+            self._history.add(sample)
 
     def samples(self, kind: ExecutionKind, *, fewest: int = 1) -> tuple[Sample, ...]:
         return self._read().samples(kind, fewest=fewest)
@@ -122,13 +122,13 @@ class LazyHistory(DurationHistory):
         return self._read().kinds()
 
     def _read(self) -> DurationHistory:
-        if self._known is None:
-            self._known = read_history(self._journal, most=self._most_read)
-        return self._known
+        if self._history is None:
+            self._history = read_history(self._journal, most=self._most_read)
+        return self._history
 
 
 class Timeline:
-    """The moments of one execution that matter, gathered from its events one by one."""
+    """The start, phases and end of one execution, collected from its events."""
 
     def __init__(self) -> None:
         self._kind: ExecutionKind | None = None
@@ -139,25 +139,25 @@ class Timeline:
         self._status: Status | None = None
         self._status_order: tuple[bool, tuple[int, str, int, str]] | None = None
 
-    def saw(self, event: Event) -> None:
-        said = event.payload
+    def add(self, event: Event) -> None:
+        payload = event.payload
         match event.type:
             case transitions.STARTED:
-                source, mode = text_of(said, "source"), text_of(said, "mode")
+                source, mode = text_of(payload, "source"), text_of(payload, "mode")
                 if source and mode:
-                    self._kind = ExecutionKind(source, mode, text_of(said, "plan_id"))
-                self._total_waves = int(number_of(said, "total_waves") or 0)
+                    self._kind = ExecutionKind(source, mode, text_of(payload, "plan_id"))
+                self._total_waves = int(number_of(payload, "total_waves") or 0)
                 self._earliest("start", event.occurred_at)
             case transitions.JOB:
-                self._waves.add(text_of(said, "wave") or "")
+                self._waves.add(text_of(payload, "wave") or "")
             case transitions.SERVER:
-                wave = text_of(said, "wave") or ""
+                wave = text_of(payload, "wave") or ""
                 self._waves.add(wave)
-                self._items.add((wave, text_of(said, "server_id") or ""))
-                word = said.get("to")
-                if word in _BEGUN:
+                self._items.add((wave, text_of(payload, "server_id") or ""))
+                state = payload.get("to")
+                if state in _BEGUN:
                     self._earliest("begun", event.occurred_at)
-                elif word in _FINAL:
+                elif state in _FINAL:
                     self._earliest("finished", event.occurred_at)
             case transitions.ENDED:
                 self._earliest("end", event.occurred_at)
@@ -166,13 +166,13 @@ class Timeline:
                 self._ended(event, corrected=True)
 
     def sample(self) -> Sample | None:
-        """How long it took; None if it is open or cancelled, or its times are unknown or make no sense."""
+        """Its durations; None if it is open or cancelled, or its times are unknown or invalid."""
         start, end = self._at.get("start"), self._at.get("end")
         if self._kind is None or start is None or end is None:
             return None
         if self._status in (None, Status.CANCELLED, Status.DIED, Status.UNKNOWN):
             return None
-        # Whoever skipped a phase, or was seen in it by no look, has no time in it.
+        # A phase that was skipped, or that no poll saw, has no duration.
         finished = min(self._at.get("finished", end), end)
         begun = min(self._at.get("begun", finished), finished)
         lengths = {
@@ -192,28 +192,28 @@ class Timeline:
         self._at[moment] = min(self._at.get(moment, at), at)
 
     def _ended(self, event: Event, *, corrected: bool) -> None:
-        word = text_of(event.payload, "status") or ""
-        status = STATUS_WORDS.get(word.casefold())
+        state = text_of(event.payload, "status") or ""
+        status = STATUS_WORDS.get(state.casefold())
         order = (corrected, event.order)
         if status is not None and (self._status_order is None or order > self._status_order):
             self._status, self._status_order = status, order
 
 
 def sample_from(events: Iterable[Event]) -> Sample | None:
-    """How long the execution took that these events are of; None if that can not be told."""
+    """The durations of the execution with these events; None if they are unknown."""
     timeline = Timeline()
     for event in events:
-        timeline.saw(event)
+        timeline.add(event)
     return timeline.sample()
 
 
 def recorded_sample(journal: Journal, run_id: str) -> Sample | None:
-    """How long an execution took, from its events in the journal."""
+    """The durations of an execution in the journal."""
     return sample_from(_events(journal, run_id))
 
 
 def read_history(journal: Journal, *, most: int = EXECUTIONS_READ) -> DurationHistory:
-    """What the newest executions in the journal say. One execution is in memory at a time."""
+    """Read the newest executions of the journal, one at a time."""
     history = DurationHistory()
     for sample in reversed(list(_newest_samples(journal, most))):
         history.add(sample)

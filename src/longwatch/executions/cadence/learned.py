@@ -1,9 +1,9 @@
-"""When to look next, from how long the phase took before: rarely while nothing can happen, then often.
+"""Learns when to poll from past durations of a phase: rarely while nothing can happen, then often.
 
-The best distance between two looks is proportional to one over the square root of the hazard, the chance
-that the phase ends now if it has not ended yet. So there is an inner clock that runs at the square root of
-the hazard, and a look at equal steps of it. The step is as small as it can be without expecting more calls
-than the plain phases make.
+The best interval between two polls is proportional to one over the square root of the hazard, the chance
+that the phase ends now if it has not ended yet. So an inner clock runs at the square root of the hazard, and
+polls are at equal steps of it. The step is as small as possible without
+expecting more calls than the plain phases make.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from longwatch.executions.due import ExecutionPhase, phase_of
 from longwatch.executions.model import Execution, ItemState
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
 
-FEWEST = 20  # durations; fewer say too little
-WIDEST = 1.5  # the middle 80 % over the median; wider says too little as well
+FEWEST = 20  # durations to learn from
+WIDEST = 1.5  # the middle 80 % over the median; a wider spread is not learned from
 SLOWEST = 2.0  # × the phase's interval: an early failure must not hide for longer
 QUICKEST = 1 / 6  # × the phase's interval: a source has limits
 CAUTION = 0.05  # of the plain calls, over the root of the number of durations: they may be lucky ones
-MOST_LOOKS = 2000  # in a typical phase; to plan more takes longer than it is worth
-WORTH_IT = 0.9  # × the delay of the plain phases: less gain than this is left alone
+MAX_POLLS = 2000  # in a typical phase; planning more takes too long
+WORTH_IT = 0.9  # × the delay of the plain phases: a smaller gain is not used
 
 CELLS = 400
-MOST_KERNELS = 64  # more durations than this are stood for by their quantiles
-SURPRISE = 0.02  # share of executions that are taken to be like none before
-WIDTHS_BEYOND = 2.5  # kernel widths past the longest duration at which knowledge ends
+MOST_KERNELS = 64  # more durations than this are represented by their quantiles
+SURPRISE = 0.02  # share of executions that are assumed to be like none before
+WIDTHS_BEYOND = 2.5  # kernel widths past the longest duration at which the curve ends
 FARTHEST = 4.0  # × the typical duration at which it ends in any case: one stray must not coarsen the cells
 SHORTEST_SECONDS = 0.5
 
@@ -42,37 +42,37 @@ _NO_HAZARD = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class PollPlan:
-    """When to look in one phase, by the time that it has lasted already."""
+    """When to poll in one phase, by the time that it has lasted."""
 
-    interval: float  # seconds between looks in the plain phase
+    interval: float  # seconds between polls in the plain phase
     cell: float  # seconds between the entries of `inner`
     inner: tuple[float, ...]  # what the inner clock shows
-    step: float  # of the inner clock, from look to look
+    step: float  # of the inner clock, from poll to poll
 
     def delay(self, elapsed: float) -> float:
-        """Seconds to the next look. Past everything known it is the plain interval."""
-        place = max(elapsed, 0.0) / self.cell
-        if place >= len(self.inner) - 1:
+        """Seconds to the next poll. Past the longest duration it is the plain interval."""
+        position = max(elapsed, 0.0) / self.cell
+        if position >= len(self.inner) - 1:
             return self.interval
-        reached = place_of(self.inner, between(self.inner, place) + self.step)
-        wanted = self.interval if math.isinf(reached) else (reached - place) * self.cell
+        reached = position_of(self.inner, interpolate(self.inner, position) + self.step)
+        wanted = self.interval if math.isinf(reached) else (reached - position) * self.cell
         return min(max(wanted, QUICKEST * self.interval), SLOWEST * self.interval)
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A cadence that knows some phases; the others are plain."""
+    """A cadence with plans for some phases; the others are plain."""
 
     plans: Mapping[ExecutionPhase, PollPlan] = field(default_factory=dict)
     phases: Phased = EXECUTION_PHASES
 
     def delay(self, phase: ExecutionPhase, elapsed: float) -> float:
-        """Seconds from a look to the next, if the phase had lasted this many seconds at the look."""
+        """Seconds from a poll to the next, if the phase had lasted this many seconds at the poll."""
         plan = self.plans.get(phase)
         return self.phases.in_phase(phase).delay if plan is None else plan.delay(elapsed)
 
     def delay_for(self, execution: Execution) -> float:
-        """Seconds from the last look at the execution to the next."""
+        """Seconds from the last poll of the execution to the next."""
         in_phase_ms = execution.observed_at - phase_began_at(execution)
         return self.delay(phase_of(execution), in_phase_ms / 1000)
 
@@ -81,7 +81,7 @@ PLAIN = Learned()
 
 
 def learn(samples: Iterable[Sample], phases: Phased = EXECUTION_PHASES) -> Learned:
-    """What past executions of one kind teach. A phase that they say too little about stays plain."""
+    """Learn from past executions of one kind. A phase with too few durations stays plain."""
     known = tuple(samples)
     plans = {
         phase: plan
@@ -94,31 +94,31 @@ def learn(samples: Iterable[Sample], phases: Phased = EXECUTION_PHASES) -> Learn
 def plan_for(durations: Sequence[float], phases: Phased, phase: ExecutionPhase) -> PollPlan | None:
     """A plan from the past durations of a phase in seconds; None if they are few, wide, or no help."""
     interval = phases.in_phase(phase).delay
-    if len(durations) < FEWEST or is_wide(durations) or median(durations) > MOST_LOOKS * interval:
+    if len(durations) < FEWEST or is_wide(durations) or median(durations) > MAX_POLLS * interval:
         return None
     lasting = survival(durations, resolution=interval)
     plain_calls, plain_delay = expected_cost(lasting, lambda _: interval)
     caution = CAUTION / math.sqrt(len(durations))
-    budget = max((1 - caution) * plain_calls, 1.0)  # it takes one look to see the end
+    budget = max((1 - caution) * plain_calls, 1.0)  # it takes one poll to see the end
     plan = _densest(lasting, interval, budget)
     calls, delay = expected_cost(lasting, plan.delay)
     return plan if calls <= plain_calls and delay <= WORTH_IT * plain_delay else None
 
 
 def is_wide(durations: Sequence[float]) -> bool:
-    """Whether past durations differ too much to expect anything."""
+    """Whether past durations differ too much to predict the next."""
     tenths = quantiles(durations, n=10)
     return tenths[8] - tenths[0] > WIDEST * tenths[4]
 
 
 def expected_cost(lasting: Survival, delay: Callable[[float], float]) -> tuple[float, float]:
-    """The calls and the seconds of delay that a way of looking is expected to take for one phase."""
+    """The expected calls and seconds of delay of a policy for one phase."""
     now, calls, seconds = 0.0, 0.0, 0.0
     while now < lasting.horizon:
         share = lasting.at(now)
         later = now + delay(now)
         calls += share
-        # Whoever ends in between waits for the later look: the area above the curve, by Simpson's rule.
+        # An end in between waits for the later poll: the area above the curve, by Simpson's rule.
         middle, last = lasting.at((now + later) / 2), lasting.at(later)
         seconds += (later - now) * (share - (share + 4 * middle + last) / 6)
         now = later
@@ -155,7 +155,7 @@ def _densest(lasting: Survival, interval: float, budget: float) -> PollPlan:
 
 
 def inner_clock(lasting: Survival) -> tuple[float, ...]:
-    """What a clock shows at each cell that runs at the square root of the hazard."""
+    """The time of the inner clock at each cell, which runs at the square root of the hazard."""
     ticks = (
         math.sqrt(max(math.log(share / later), _NO_HAZARD) * lasting.cell)
         for share, later in pairwise(lasting.shares)
@@ -172,12 +172,12 @@ class Survival:
 
     @property
     def horizon(self) -> float:
-        """Seconds after which nothing is known."""
+        """Seconds at which the curve ends."""
         return self.cell * (len(self.shares) - 1)
 
     def at(self, seconds: float) -> float:
         """The share that lasts longer than this."""
-        return between(self.shares, seconds / self.cell)
+        return interpolate(self.shares, seconds / self.cell)
 
     @classmethod
     def of(cls, share: Callable[[float], float], horizon: float, cells: int = CELLS) -> Survival:
@@ -187,16 +187,16 @@ class Survival:
 
 
 def survival(durations: Sequence[float], resolution: float, cells: int = CELLS) -> Survival:
-    """A smooth guess from past durations in seconds, of which each is uncertain by about `resolution`.
+    """A smooth estimate from past durations in seconds, each uncertain by about `resolution`.
 
-    Each duration is a bell on a logarithmic scale, as a thing that takes twice as long also varies twice as
-    much. A small share is left for surprises: an early failure, or one that takes for ever.
+    Each duration is a kernel on a logarithmic scale, because longer durations vary more. A small share is
+    reserved for surprises: an early failure, or an execution that never ends.
     """
     logs = [math.log(max(each, SHORTEST_SECONDS)) for each in _thinned(sorted(durations))]
     middle, deviation = fmean(logs), _deviation(logs)
     centre = math.exp(middle)
     width = 0.9 * deviation * len(durations) ** -0.2  # Silverman's rule
-    # Bells around the durations spread wider than the durations do; drawn towards the middle they do not.
+    # Kernels around the durations spread wider than the durations; drawn towards the middle they do not.
     drawn = deviation / math.hypot(deviation, width) if deviation else 1.0
     logs = [middle + (log - middle) * drawn for log in logs]
     width = max(width * drawn, math.log1p(resolution / 4 / centre))
@@ -204,24 +204,24 @@ def survival(durations: Sequence[float], resolution: float, cells: int = CELLS) 
     scale = width * math.sqrt(2)
 
     def share(seconds: float) -> float:
-        place = math.log(seconds)
-        known = sum(math.erfc((place - log) / scale) for log in logs) / (2 * len(logs))
+        position = math.log(seconds)
+        known = sum(math.erfc((position - log) / scale) for log in logs) / (2 * len(logs))
         return (1 - SURPRISE) * known + SURPRISE * math.exp(-seconds / centre)
 
     horizon = min(math.exp(logs[-1] + WIDTHS_BEYOND * width), FARTHEST * centre)
     return Survival.of(share, horizon, cells)
 
 
-def between(values: Sequence[float], place: float) -> float:
-    """The value at a place between two entries; past the last entry it stays what it is."""
-    low = int(place)
+def interpolate(values: Sequence[float], position: float) -> float:
+    """Interpolate between two entries; past the last entry the value is constant."""
+    low = int(position)
     if low >= len(values) - 1:
         return values[-1]
-    return values[low] + (values[low + 1] - values[low]) * (place - low)
+    return values[low] + (values[low + 1] - values[low]) * (position - low)
 
 
-def place_of(values: Sequence[float], wanted: float) -> float:
-    """Where growing values reach this one; infinity if they never do."""
+def position_of(values: Sequence[float], wanted: float) -> float:
+    """The position at which growing values reach this one; infinity if they never do."""
     index = bisect_left(values, wanted)
     if index >= len(values):
         return math.inf
@@ -238,7 +238,7 @@ def _thinned(ordered: Sequence[float]) -> Sequence[float]:
 
 
 def _deviation(logs: Sequence[float]) -> float:
-    """The standard deviation as the middle half tells it, so that one odd execution does not widen all."""
+    """The standard deviation estimated from the middle half, which ignores outliers."""
     if len(logs) < 2:
         return 0.0
     low, _, high = quantiles(logs, n=4)

@@ -1,4 +1,4 @@
-"""The promises every execution store keeps. Each is a test in tests/contract that every adapter inherits."""
+"""The protocol of execution stores. Each promise is a contract test that every adapter inherits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from longwatch.model.summary import Status
 from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 DEFAULT_LIST_LIMIT = 50
-PLANS_READ = 20  # with an execution of one id: two are ambiguous, the others are for the message
+PLANS_READ = 20  # with an execution of one id: two are ambiguous, the rest is for the message
 
 ListPosition = tuple[int, str, str]
-"""Where an execution stands in a list: its start, then its ids, so that two of one moment have an order."""
+"""The position of an execution in a list: its start, then its ids, which order executions of one moment."""
 
 
 def list_position(execution: Execution) -> ListPosition:
-    """Where this one stands among the newest."""
+    """The position of an execution in the list of the newest."""
     return execution.started_at, execution.execution_id, execution.plan_id
 
 
@@ -35,8 +35,8 @@ def require_unique(found: Sequence[Execution]) -> Execution | None:
 def pick_plan(found: Sequence[Execution], plan_id: str) -> Execution | None:
     """The execution of this plan among those of one id.
 
-    Records from before run ids were stored share a run if their ids are equal. Such a run is nobody's: each
-    execution has the run of its key instead.
+    Records from before run ids were stored share a run if their ids are equal. Such a run belongs to
+    none of them: each execution has the run of its key instead.
     """
     execution = next((each for each in found if each.plan_id == plan_id), None)
     if execution is None or len(found) == 1 or not has_run_of_id(execution):
@@ -51,7 +51,7 @@ def has_run_of_id(execution: Execution) -> bool:
 
 
 def resolve(store: ExecutionStore, name: str) -> Execution | None:
-    """The execution that a name means: `plan/execution`, else the only one with this execution id.
+    """The execution of a name: `plan/execution`, else the only one with this execution id.
 
     `AmbiguousExecution` is raised where several plans have an execution of this id.
     """
@@ -61,10 +61,10 @@ def resolve(store: ExecutionStore, name: str) -> Execution | None:
 
 
 class ExecutionStore(Protocol):
-    """Records of executions, which orchestrators of other makes write to as well."""
+    """Records of executions. Orchestrators of other makers write to them as well."""
 
     def add(self, execution: Execution) -> Execution:
-        """Store a new execution and return it as it is stored. Raises `AlreadyThere` if its id is taken."""
+        """Store a new execution and return it as it is stored. Raises `AlreadyThere` if its id exists."""
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         """The execution as it is now.
@@ -73,20 +73,20 @@ class ExecutionStore(Protocol):
         """
 
     def update(self, execution: Execution) -> Execution:
-        """Store what has become of an execution that was read here, and return it as it is stored.
+        """Store a changed execution that was read here, and return it as it is stored.
 
-        Only if nobody has written in between: the version, the status and the waves have to be as they were
-        read, or `VersionConflict` is raised and nothing is stored. Attributes that longwatch does not know
-        stay as they are, also those that were written in between.
+        The version, the status and the stages must be as they were read, or `VersionConflict` is raised and
+        nothing is stored. Other attributes that longwatch does not define stay as they are, including those
+        written in between.
         """
 
     def open_executions(self) -> Iterator[Execution]:
-        """All that seem to be open, oldest first. A hint: read one again before deciding anything."""
+        """Executions that seem open, oldest first. A hint: read one again before deciding anything."""
 
     def unsettled(self, now_ms: int) -> Iterator[Execution]:
-        """Those that need a poller now and that `open_executions` may not list. A hint.
+        """Executions that need a poll now and that `open_executions` may not list. A hint.
 
-        Another writer ended them, their recheck is due, or another writer replaced an open one's record.
+        Another writer ended them, their recheck is due, or another writer replaced the record of an open one.
         """
 
     def find(
@@ -96,17 +96,15 @@ class ExecutionStore(Protocol):
         limit: int = DEFAULT_LIST_LIMIT,
         after: ListPosition | None = None,
     ) -> Sequence[Execution]:
-        """The newest executions, newest first; with a status, those that stand so. A hint as well.
+        """The newest executions first; with a status, only those that have it. A hint as well.
 
-        One under a status of another writer that longwatch does not know is listed by its verdict, or as
-        running while it has none.
-
-        With `after`, only those that stand after this place: going on from each page's last one lists every
-        execution once.
+        An execution under a status of another writer is listed by its verdict, or as running while it has
+        none. With `after`, only those after this position: resuming from the last one of each page lists
+        every execution once.
         """
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 @runtime_checkable
@@ -114,16 +112,16 @@ class ServerClock(Protocol):
     """A store whose server dates its responses: a clock that all pollers share. Optional."""
 
     def server_time_ms(self) -> int | None:
-        """The server's time now, in epoch ms, by its last response and the time since; None: not known."""
+        """The server's time now, in epoch ms, by its last response and the time since; None: unknown."""
 
 
 @runtime_checkable
 class ChangeLog(Protocol):
-    """A store that numbers what is written to it: one look tells everybody what has changed. Optional."""
+    """A store that numbers its writes, so that one read returns what has changed. Optional."""
 
     @property
     def generation(self) -> int:
-        """Grows when the store was replaced by another: numbers from before mean nothing there."""
+        """Grows when the store is replaced: numbers of an earlier generation are invalid."""
 
     def last_change(self) -> int:
         """The number of the latest write; 0 while there is none."""

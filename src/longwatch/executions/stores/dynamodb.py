@@ -1,12 +1,12 @@
 """Executions in a DynamoDB table with the keys `ExecutionId` and `PlanId`, and the `StatusIndex`.
 
 The sparse `PollStateIndex` finds what pollers still have to do under a status of another writer. Its entries
-change when an execution is first polled and when it is closed, so they cost next to nothing. A table without
+change only when an execution is first polled and when it is closed. A table without
 this index works: the statuses in `other_statuses` are queried instead, the newest records of each. These are
 queried with the index too, for records that another program replaced, and once a minute by pollers.
 
-Readers need the rights to GetItem and Query (of the table and of the index), writers also UpdateItem, and
-whoever adds executions PutItem.
+Readers need the permissions GetItem and Query (of the table and of the indexes), pollers also UpdateItem, and
+`longwatch executions add` PutItem.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SHAPE = TableShape(
     optional=(POLL_INDEX,),
 )
 NEWEST_BY_STATUS = 100  # records read for each status where the table has no PollStateIndex
-NO_INDEX = ("refused", "access-denied")  # AWS checks the right to an index before its existence
+NO_INDEX = ("refused", "access-denied")  # AWS checks the permission for an index before its existence
 MAX_ID_BYTES, MAX_PLAN_BYTES = 2_048, 1_024  # of a partition key and a sort key
 LOST = "ConditionalCheckFailedException"
 
@@ -114,14 +114,18 @@ class DynamoExecutionStore(DynamoClient):
 
     def add(self, execution: Execution) -> Execution:
         record = pack(to_record(replace(execution, version=1, stored=None)))
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "TableName": self.address.table,
             "Item": _item(record),
             "ConditionExpression": f"attribute_not_exists({KEY[0]})",
         }
-        there = self._conditional("put_item", asked)
-        if there is not None and there != record:  # else it is ours: the first try's answer was lost
-            raise AlreadyThere(f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there")
+        stored = self._conditional("put_item", request)
+        if (
+            stored is not None and stored != record
+        ):  # else the first attempt succeeded and its response was lost
+            raise AlreadyThere(
+                f"Execution {execution.execution_id!r} of plan {execution.plan_id!r} already exists"
+            )
         return _execution(record)
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
@@ -132,38 +136,40 @@ class DynamoExecutionStore(DynamoClient):
         if plan_id is not None:
             key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
             with self._translation() as client:
-                answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
-            found = _execution(_record(answer["Item"])) if answer.get("Item") else None
+                response: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
+            found = _execution(_record(response["Item"])) if response.get("Item") else None
             if found is None or not has_run_of_id(found):
                 return found
-            return pick_plan(self._with_id(execution_id), plan_id)
-        return require_unique(self._with_id(execution_id))
+            return pick_plan(self._find_by_id(execution_id), plan_id)
+        return require_unique(self._find_by_id(execution_id))
 
-    def _with_id(self, execution_id: str) -> list[Execution]:
+    def _find_by_id(self, execution_id: str) -> list[Execution]:
         """The executions of this id in all plans."""
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "TableName": self.address.table,
             "KeyConditionExpression": "ExecutionId = :id",
             "ExpressionAttributeValues": {":id": {"S": execution_id}},
             "ConsistentRead": True,
             "Limit": PLANS_READ,
         }
-        return [_execution(_record(item)) for item in self._query_page(asked)["Items"]]
+        return [_execution(_record(item)) for item in self._query_page(request)["Items"]]
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})
         after = replace(execution, version=execution.version + 1, stored=unpack(read) if read else None)
         record = pack(to_record(after))
-        there = self._conditional("update_item", self._update(execution, read, record))
-        if there is None:
+        stored = self._conditional("update_item", self._update(execution, read, record))
+        if stored is None:
             return _execution(record)
         ours = {
             **changed_attributes(read, record),
             **dict.fromkeys(read.keys() - record.keys()),
-            "LeaseHolder": record.get("LeaseHolder"),  # who wrote: a rival may have changed the same
+            "LeaseHolder": record.get(
+                "LeaseHolder"
+            ),  # which poller wrote: another may have made the same change
         }
-        if all(there.get(name) == value for name, value in ours.items()):
-            return _execution(there)  # the first try won, and its answer was lost
+        if all(stored.get(name) == value for name, value in ours.items()):
+            return _execution(stored)  # the first attempt succeeded, and its response was lost
         raise VersionConflict(execution.execution_id, execution.version)
 
     def _update(self, execution: Execution, read: Record, record: Record) -> dict[str, Any]:
@@ -207,7 +213,7 @@ class DynamoExecutionStore(DynamoClient):
         yield from sorted(found.values(), key=list_position)
 
     def unsettled(self, now_ms: int) -> Iterator[Execution]:
-        ends = [word for word in STATUS_WORDS if word != POLLING]
+        ends = [status for status in STATUS_WORDS if status != POLLING]
         yield from (each for each in self._with_poll_state(OPEN, instead=ends) if is_unreported(each))
         statuses = [*ends, *self._other_statuses]
         for each in self._with_poll_state(RECHECK, instead=statuses, due_ms=now_ms):
@@ -222,11 +228,11 @@ class DynamoExecutionStore(DynamoClient):
         limit: int = DEFAULT_LIST_LIMIT,
         after: ListPosition | None = None,
     ) -> Sequence[Execution]:
-        words = (
+        statuses = (
             STATUS_WORDS if status is None else [WORD_BY_STATUS[status]] if status in WORD_BY_STATUS else []
         )
         until_ms = after[0] if after else None
-        lists = [self._with_status(word, newest=limit, until_ms=until_ms) for word in words]
+        lists = [self._with_status(status, newest=limit, until_ms=until_ms) for status in statuses]
         lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, RECHECK, ENDED)]
         lists.append(self._without_poll_state(until_ms=until_ms))
         found: dict[ListPosition, Execution] = {}
@@ -236,38 +242,38 @@ class DynamoExecutionStore(DynamoClient):
         return sorted(found.values(), key=list_position, reverse=True)[:limit]
 
     def _with_status(
-        self, word: str, *, newest: int | None = None, until_ms: int | None = None
+        self, status: str, *, newest: int | None = None, until_ms: int | None = None
     ) -> Iterator[Execution]:
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "TableName": self.address.table,
             "IndexName": INDEX,
             "KeyConditionExpression": "#status = :status",
             "ExpressionAttributeNames": {"#status": "Status"},
-            "ExpressionAttributeValues": {":status": {"S": word}},
+            "ExpressionAttributeValues": {":status": {"S": status}},
             "ScanIndexForward": newest is None,
             **({} if newest is None else {"Limit": newest}),
         }
         if until_ms is not None:
-            asked["KeyConditionExpression"] += " AND StartTime <= :until"
-            asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
-        for item in self._all_pages(asked):
-            found = _understood(_record(item))
+            request["KeyConditionExpression"] += " AND StartTime <= :until"
+            request["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+        for item in self._all_pages(request):
+            found = _parse_or_skip(_record(item))
             if found is not None:
                 yield found
 
     def _under_other_statuses(self, state: str, *, until_ms: int | None = None) -> Iterator[Execution]:
-        """Those in this poll state that no query by our own words would find, newest first."""
+        """Executions in this poll state under a status of another writer, newest first."""
         for each in self._with_poll_state(state, instead=self._other_statuses, until_ms=until_ms):
             if str((each.stored or {}).get("Status")) not in STATUS_WORDS:
                 yield each
 
     def _without_poll_state(self, *, until_ms: int | None = None) -> Iterator[Execution]:
-        """Open ones that no index entry leads to: another program replaced the record. The newest ones.
+        """The newest open executions without an index entry: another program replaced the record.
 
         The next poll sets the poll state again.
         """
-        for word in self._other_statuses:
-            newest = self._with_status(word, newest=NEWEST_BY_STATUS, until_ms=until_ms)
+        for status in self._other_statuses:
+            newest = self._with_status(status, newest=NEWEST_BY_STATUS, until_ms=until_ms)
             for each in islice(newest, NEWEST_BY_STATUS):
                 if not each.closed and POLL_STATE not in (each.stored or {}):
                     yield each
@@ -275,7 +281,7 @@ class DynamoExecutionStore(DynamoClient):
     def _with_poll_state(
         self, state: str, *, instead: Sequence[str], until_ms: int | None = None, due_ms: int | None = None
     ) -> Iterator[Execution]:
-        """Those in this poll state whose status is not POLLING, newest first; with `due_ms`, if due by then.
+        """Executions in this poll state that are not POLLING, newest first; with `due_ms`, those due by then.
 
         Without the index: the newest records under each of the statuses `instead`.
         """
@@ -286,19 +292,19 @@ class DynamoExecutionStore(DynamoClient):
             if problem.kind not in NO_INDEX:
                 raise
             self._warn_once(problem)
-            for word in instead:
-                newest = self._with_status(word, newest=NEWEST_BY_STATUS, until_ms=until_ms)
+            for status in instead:
+                newest = self._with_status(status, newest=NEWEST_BY_STATUS, until_ms=until_ms)
                 yield from islice(newest, NEWEST_BY_STATUS)
             return
         for key in chain([first] if first else [], keys):
             with self._translation() as client:
-                answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
-            found = _understood(_record(answer["Item"])) if answer.get("Item") else None
+                response: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
+            found = _parse_or_skip(_record(response["Item"])) if response.get("Item") else None
             if found is not None:
                 yield found
 
     def _keys_in(self, state: str, until_ms: int | None, due_ms: int | None) -> Iterator[AttributeMap]:
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "TableName": self.address.table,
             "IndexName": POLL_INDEX,
             "KeyConditionExpression": f"{POLL_STATE} = :state",
@@ -308,21 +314,21 @@ class DynamoExecutionStore(DynamoClient):
             "ScanIndexForward": False,
         }
         if until_ms is not None:
-            asked["KeyConditionExpression"] += " AND StartTime <= :until"
-            asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+            request["KeyConditionExpression"] += " AND StartTime <= :until"
+            request["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
         if due_ms is not None:
-            asked["FilterExpression"] += " AND RecheckTime <= :due"
-            asked["ExpressionAttributeValues"][":due"] = {"N": str(Decimal(due_ms) / 1000)}
-        for item in self._all_pages(asked):
+            request["FilterExpression"] += " AND RecheckTime <= :due"
+            request["ExpressionAttributeValues"][":due"] = {"N": str(Decimal(due_ms) / 1000)}
+        for item in self._all_pages(request):
             yield {name: item[name] for name in KEY}
 
-    def _all_pages(self, asked: dict[str, Any]) -> Iterator[AttributeMap]:
+    def _all_pages(self, request: dict[str, Any]) -> Iterator[AttributeMap]:
         while True:
-            answer = self._query_page(asked)
-            yield from answer["Items"]
-            if not answer.get("LastEvaluatedKey"):
+            response = self._query_page(request)
+            yield from response["Items"]
+            if not response.get("LastEvaluatedKey"):
                 return
-            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            request["ExclusiveStartKey"] = response["LastEvaluatedKey"]
 
     def _warn_once(self, problem: TableProblem) -> None:
         if not self._is_warned:
@@ -332,27 +338,27 @@ class DynamoExecutionStore(DynamoClient):
                 "Executions under statuses of other writers are found only for %s",
                 self.address.table,
                 POLL_INDEX,
-                "" if problem.kind == "refused" else f", or it must not be queried: {problem}",
+                "" if problem.kind == "refused" else f", or may not query it: {problem}",
                 ", ".join(self._other_statuses) or "none",
             )
 
-    def _conditional(self, call: str, asked: dict[str, Any]) -> Record | None:
-        """Make the write: None. Or, if its condition does not hold, the record that is there."""
+    def _conditional(self, call: str, request: dict[str, Any]) -> Record | None:
+        """Write and return None; if the condition fails, return the stored record."""
         from botocore.exceptions import ClientError
 
         with self._translation() as client:
             try:
-                getattr(client, call)(**asked, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+                getattr(client, call)(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") != LOST:
                     raise
-                there: Any = error.response.get("Item", {})
-                return _record(there)
+                stored: Any = error.response.get("Item", {})
+                return _record(stored)
         return None
 
 
 def _newest(found: Iterator[Execution], limit: int, after: ListPosition | None) -> list[Execution]:
-    """So many, and all that began in the same moment as the last: an index does not order those."""
+    """Up to `limit`, and all that began at the moment of the last: an index does not order those."""
     newest: list[Execution] = []
     for each in found:
         if len(newest) >= limit and each.started_at != newest[-1].started_at:
@@ -362,8 +368,8 @@ def _newest(found: Iterator[Execution], limit: int, after: ListPosition | None) 
     return newest
 
 
-def _understood(record: Record) -> Execution | None:
-    """The execution; None for a record of another writer that makes no sense: it must not hide the others."""
+def _parse_or_skip(record: Record) -> Execution | None:
+    """The execution; None for an invalid record of another writer, which must not hide the others."""
     try:
         return _execution(record)
     except (ArithmeticError, AttributeError, LookupError, LongwatchError, TypeError, ValueError) as error:
@@ -372,14 +378,14 @@ def _understood(record: Record) -> Execution | None:
 
 
 def _is_key(value: str, most_bytes: int) -> bool:
-    """Whether a table can hold this key: DynamoDB refuses to read under any other."""
+    """Whether a table can hold this key: DynamoDB rejects reads of any other."""
     return 0 < len(value.encode(errors="surrogatepass")) <= most_bytes
 
 
 def _execution(record: Record) -> Execution:
-    """The execution of a record, as it lies in the table."""
+    """The execution of a record in the table."""
     whole = unpack(record)
-    # Updates are conditional on the waves as they lie there.
+    # Updates are conditional on the stages as stored.
     stored = whole if whole is record else {**whole, "Waves": record.get("Waves")}
     return replace(parse_record(whole), stored=stored)
 

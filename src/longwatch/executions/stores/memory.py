@@ -1,4 +1,4 @@
-"""Executions that live as long as their process: for tests, and for trying things out."""
+"""Executions in memory, for tests and for trials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
 
 class MemoryExecutionStore:
-    """An `ExecutionStore` in memory. An execution is a value, so that all may be given the same one."""
+    """An `ExecutionStore` in memory. Executions are values, so callers may share them."""
 
     generation = 0
 
@@ -48,9 +48,9 @@ class MemoryExecutionStore:
         with self._lock:
             if execution.key in self._executions:
                 raise AlreadyThere(
-                    f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
+                    f"Execution {execution.execution_id!r} of plan {execution.plan_id!r} already exists"
                 )
-            stored = self._keep(record)
+            stored = self._store(record)
         self._signal.notify()
         return stored
 
@@ -67,14 +67,14 @@ class MemoryExecutionStore:
         read = execution.stored or {}
         record = to_record(replace(execution, version=execution.version + 1))
         with self._lock:
-            there = self._executions.get(execution.key)
-            known = there.stored if there else None
-            if known is None or any(known.get(name) != read.get(name) for name in GUARDED):
+            current = self._executions.get(execution.key)
+            fields = current.stored if current else None
+            if fields is None or any(fields.get(name) != read.get(name) for name in GUARDED):
                 raise VersionConflict(execution.execution_id, execution.version)
-            merged = {**known, **changed_attributes(read, record)}
+            merged = {**fields, **changed_attributes(read, record)}
             for name in read.keys() - record.keys():
                 merged.pop(name, None)
-            stored = self._keep(merged)
+            stored = self._store(merged)
         self._signal.notify()
         return stored
 
@@ -109,22 +109,22 @@ class MemoryExecutionStore:
         return self._signal.subscribe(on_change)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Put a record there as another writer would, whatever was in its place."""
+        """Write a record as another program would, replacing what is stored."""
         with self._lock:
-            self._keep(deepcopy(dict(record)))
+            self._store(deepcopy(dict(record)))
         self._signal.notify()
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
-    def _keep(self, record: Record) -> Execution:
-        kept = parse_record(record)
-        key = kept.key
-        self._executions[key] = kept
+    def _store(self, record: Record) -> Execution:
+        execution = parse_record(record)
+        key = execution.key
+        self._executions[key] = execution
         self._last_change += 1
         self._changes.pop(key, None)
         self._changes[key] = self._last_change
-        return kept
+        return execution
 
     def _all(self) -> list[Execution]:
         with self._lock:

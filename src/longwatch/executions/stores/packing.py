@@ -1,10 +1,11 @@
 """Records above DynamoDB's item limit, with the details of their servers compressed into one attribute.
 
 A recovery of 300 servers with 6 launch actions each does not fit into an item of 400 KB. Above the limit,
-what only longwatch reads moves into `Packed` and comes back when the record is read: launch actions, reasons
-and times of servers, and the details of the verdict. Ids, statuses and what other programs wrote stay in
-place. If that is not enough, long texts are cut, then the lists of servers and jobs move as well, and at last
-details and servers are left out, those that went well first. `PackedNote` says what was done.
+details that only longwatch reads move into `Packed`, and back when the record is read: launch actions,
+reasons and times of servers, and the details of the verdict. Ids, statuses and attributes of other programs
+stay in place. If that is not enough, long texts are truncated, then the lists of servers and jobs move as
+well, and finally details and servers are omitted, successful ones first. `PackedNote` describes what was
+done.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LAUNCHED = ItemState.DONE.value.upper()
 
 
 def pack(record: Record) -> Record:
-    """The record as it fits into an item, whatever the number of its servers."""
+    """Pack a record into the size of an item, whatever the number of its servers."""
     plain = {name: value for name, value in record.items() if name not in (PACKED, NOTE)}
     if _size(plain) <= MOST_BYTES:
         return plain
@@ -52,7 +53,7 @@ def pack(record: Record) -> Record:
 
 
 def unpack(record: Record) -> Record:
-    """The record with its details back in place. A server that another program has removed stays removed."""
+    """Restore the details of a record. A server that another program has removed stays removed."""
     if PACKED not in record:
         return record
     details = json.loads(zlib.decompress(record[PACKED]))
@@ -143,7 +144,7 @@ def _verdict_apart(record: Record) -> tuple[Record, dict[str, Any]]:
 
 
 def _with_lists(wave: Mapping[str, Any], lists: Mapping[str, Any]) -> dict[str, Any]:
-    """The wave with its lists back in place, and what another program has added to them since."""
+    """Restore the lists of a wave, and keep what another program has added to them."""
     whole = _without(wave, (MOVED,))
     for name, listed in lists.items():
         there = {_id_of(name, each) for each in listed}
@@ -175,7 +176,7 @@ def _cutting(most_characters: int | None) -> ServerChange:
 
 
 def _with_worst_action(_: str, server: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With the one launch action that decides: without any, its actions would count as not yet known."""
+    """Keep the launch action that decides: without any, its actions would count as not yet listed."""
     actions = server.get("LaunchActions")
     return {**server, "LaunchActions": [_worst(actions)]} if actions else server
 
@@ -186,7 +187,7 @@ def _with_essentials(_: str, server: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _worst(actions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    order = (_FAILED, _SUCCEEDED)  # any other is still going on
+    order = (_FAILED, _SUCCEEDED)  # any other is still running
     return min(actions, key=lambda each: order.index(each["Status"]) if each["Status"] in order else -1)
 
 

@@ -1,11 +1,11 @@
-"""Executions as records, and back. Every store keeps these; only this module knows the required names.
+"""Maps executions to records, and back. This module alone knows the attribute names of a record.
 
-A record is a plain map. Times are epoch seconds, ours with milliseconds as decimals. What another writer put
-into a record, a wave or a server stays there. A record without our attributes reads as well: somebody has
-started its jobs, and its waves are all there are. `TotalWaves` of null says that more may come.
+A record is a plain map. Times are epoch seconds; those of longwatch have milliseconds as decimals. Attributes
+of other writers in a record, a wave or a server stay. A record without attributes of longwatch is valid: its
+jobs have been started, and its waves are complete. A `TotalWaves` of null means that more may follow.
 
-`Status` belongs to its last writer. longwatch replaces POLLING and what longwatch itself wrote; any other
-value stays verbatim. `PollState` says what pollers still have to do, whatever `Status` says.
+`Status` belongs to its last writer. longwatch replaces POLLING and its own statuses; any other value stays
+verbatim. `PollState` states what pollers still have to do, independent of `Status`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from longwatch.executions.model import (
     Mode,
     Verdict,
 )
-from longwatch.executions.stores.stage_records import from_seconds, seconds, wave_from, wave_record
+from longwatch.executions.stores.stage_records import from_seconds, parse_wave, seconds, wave_record
 from longwatch.model.summary import Status
 
 POLLING = "POLLING"
@@ -42,12 +42,12 @@ WORD_BY_STATUS = {status: word for word, status in STATUS_WORDS.items()}
 POLL_STATE = "PollState"
 OPEN = "OPEN"  # polled until the source reports an end
 RECHECK = "RECHECK"  # closed, and its verdict is checked again at RecheckTime
-ENDED = "ENDED"  # closed under a status of another writer, which no query by our own words would list
+ENDED = "ENDED"  # closed under a status of another writer, which no query by longwatch's statuses lists
 WRITERS = ("StatusSetBy", "UpdatedBy", "LastModifiedBy", "ModifiedBy", "CancelledBy", "PausedBy")
 KEY = ("ExecutionId", "PlanId")
 OTHER_WRITER = "record:Status"  # the call that a verdict of another writer cites
 NO_END_TIME = "the record has no end time: it ended after this time, at which it was last seen"
-GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
+GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is rejected
 
 # A program that replaces a record may drop Version and keep some of these.
 _TRACES = ("LastPolledTime", "LastAnswerTime", "LastChangeTime", "NextPollTime", "Failures", "RunId")
@@ -57,9 +57,9 @@ Record = dict[str, Any]
 
 
 def parse_record(record: Mapping[str, Any]) -> Execution:
-    """The execution that this record tells of."""
+    """Parse a record."""
     verdict = verdict_from(record)
-    waves = tuple(wave_from(wave, number) for number, wave in enumerate(record.get("Waves") or (), 1))
+    waves = tuple(parse_wave(wave, number) for number, wave in enumerate(record.get("Waves") or (), 1))
     deadline = record.get("Deadline", DEFAULT_DEADLINE_MS // 1000)
     key = ExecutionKey(str(record["PlanId"]), str(record["ExecutionId"]))
     return Execution(
@@ -97,15 +97,15 @@ def _own_run_id(key: ExecutionKey, record: Mapping[str, Any]) -> str | None:
 
 
 def is_of_longwatch(record: Mapping[str, Any]) -> bool:
-    """Whether longwatch has written this record. Others count versions too."""
+    """Whether longwatch has written this record. Other programs use `Version` too."""
     return bool(record.get("Version")) and "Failures" in record
 
 
 def to_record(execution: Execution) -> Record:
-    """The record for this execution: what it was read from, with what has become of it."""
+    """The record of this execution: the one it was read from, with its changes."""
     read = execution.stored or {}
     record: Record = {**read, **_always(execution)}
-    # A record without a wave count has as many as are stored, until an operator says otherwise.
+    # A record without a wave count has as many as are stored, until an operator sets one.
     if not read or "TotalWaves" in read or execution.total_stages != (len(execution.stages) or None):
         record["TotalWaves"] = execution.total_stages
     optional = {
@@ -160,7 +160,7 @@ def _always(execution: Execution) -> Record:
 def _status_to_write(execution: Execution) -> Any:
     """The status that longwatch reports, or the one that another writer set.
 
-    That is not ours to change, but an operator who closes the execution changes it.
+    longwatch does not change the latter, unless an operator closes the execution.
     """
     record = execution.stored or {}
     if _has_status(record) and not _is_our_status(record) and not _is_being_closed(execution):
@@ -178,9 +178,9 @@ def _end_to_write(execution: Execution) -> Any:
 
 
 def _type_to_write(execution: Execution) -> str:
-    """The type as it was read, unless the mode is another by now: a word of another writer stays."""
-    there = (execution.stored or {}).get("ExecutionType")
-    return str(there) if there and _mode(there) is execution.mode else execution.mode.value
+    """The type as it was read, unless the mode has changed: a value of another writer stays."""
+    read = (execution.stored or {}).get("ExecutionType")
+    return str(read) if read and _mode(read) is execution.mode else execution.mode.value
 
 
 def _is_being_closed(execution: Execution) -> bool:
@@ -192,16 +192,16 @@ def _is_being_closed(execution: Execution) -> bool:
 
 
 def _has_status(record: Mapping[str, Any]) -> bool:
-    """Whether any status is set. Another writer may have set one that is not text."""
+    """Whether a status is set. Another writer may have set one that is not text."""
     return record.get("Status") not in (None, "")
 
 
 def _is_our_status(record: Mapping[str, Any]) -> bool:
-    """Whether longwatch wrote the status: the word of its verdict, to the letter."""
+    """Whether longwatch wrote the status: it equals that of its verdict."""
     if _word(record) == POLLING:
         return True
-    said = record.get("Verdict")
-    ours = _verdict_of(said) if isinstance(said, Mapping) else None
+    stored = record.get("Verdict")
+    ours = _parse_verdict(stored) if isinstance(stored, Mapping) else None
     if ours is None or WORD_BY_STATUS.get(ours.status) != record.get("Status"):
         return False
     return all(each.call != OTHER_WRITER for each in ours.evidence)
@@ -216,16 +216,16 @@ def _poll_state(execution: Execution) -> str | None:
 
 
 def _is_closed(record: Mapping[str, Any]) -> bool:
-    """Whether nothing is left to poll. A status that longwatch does not know closes nothing it has polled."""
+    """Whether nothing is left to poll. An unknown status closes no execution that longwatch has polled."""
     word = _word(record)
     if word in STATUS_WORDS:
         return word != POLLING
     if record.get(POLL_STATE) == OPEN:
         return False
-    return "Verdict" in record or not _is_known(record)
+    return "Verdict" in record or not _is_polled(record)
 
 
-def _is_known(record: Mapping[str, Any]) -> bool:
+def _is_polled(record: Mapping[str, Any]) -> bool:
     """Whether longwatch has written to the record, though another program may have replaced it since."""
     return bool(_whole(record.get("Version"))) or any(name in record for name in _TRACES)
 
@@ -242,16 +242,16 @@ def status_writer(execution: Execution) -> str:
 
 
 def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
-    """The verdict in the record. Another writer's word in `Status` counts more than one of ours."""
-    said = record.get("Verdict")
-    ours = _verdict_of(said) if isinstance(said, Mapping) else None
+    """The verdict in the record. A `Status` of another writer overrides a verdict of longwatch."""
+    stored = record.get("Verdict")
+    ours = _parse_verdict(stored) if isinstance(stored, Mapping) else None
     word = _word(record)
     status = STATUS_WORDS.get(word)
     if word == POLLING or status is None or (ours is not None and ours.status is status):
         return ours
     ended = _end(record)
     at = _last_seen(record) if ended is None else ended
-    foreign = Verdict(
+    theirs = Verdict(
         status,
         at,
         (Evidence(OTHER_WRITER, at, {"Status": word}),),
@@ -259,11 +259,11 @@ def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
         warnings=(NO_END_TIME,) if ended is None else (),
     )
     # A correction counts by its time, and `EndTime` is in whole seconds: it comes after what it corrects.
-    return replace(foreign, corrects=ours.status, at=max(at, ours.at + 1)) if ours else foreign
+    return replace(theirs, corrects=ours.status, at=max(at, ours.at + 1)) if ours else theirs
 
 
 def _end(record: Mapping[str, Any]) -> int | None:
-    """When another writer says that it ended; None where that is not said, or not as a time."""
+    """The end time of another writer; None if it is absent or invalid."""
     try:
         return _start(record["EndTime"]) if record.get("EndTime") else None
     except (InvalidInput, ArithmeticError):
@@ -277,7 +277,7 @@ def _last_seen(record: Mapping[str, Any]) -> int:
 
 
 def is_set_by_others(execution: Execution) -> bool:
-    """Whether another writer or an operator gave the verdict: no answer of a source corrects it."""
+    """Whether another writer or an operator gave the verdict: no response of a source corrects it."""
     verdict = execution.verdict
     if verdict is None:
         return False
@@ -285,40 +285,40 @@ def is_set_by_others(execution: Execution) -> bool:
 
 
 def own_verdict(execution: Execution) -> Verdict | None:
-    """The verdict that longwatch wrote into the record, whatever another writer has put beside it since."""
-    said = (execution.stored or {}).get("Verdict")
-    return _verdict_of(said) if isinstance(said, Mapping) else None
+    """The verdict that longwatch wrote into the record, whatever another writer has written since."""
+    stored = (execution.stored or {}).get("Verdict")
+    return _parse_verdict(stored) if isinstance(stored, Mapping) else None
 
 
 def is_unreported(execution: Execution) -> bool:
-    """Whether another writer ended an execution that longwatch was polling, and nobody has told so."""
-    if not execution.closed or execution.verdict is None or not _is_known(execution.stored or {}):
+    """Whether another writer ended a polled execution, and the end is not in the journal yet."""
+    if not execution.closed or execution.verdict is None or not _is_polled(execution.stored or {}):
         return False
-    said = (execution.stored or {}).get("Verdict")
+    stored = (execution.stored or {}).get("Verdict")
     if (execution.stored or {}).get(POLL_STATE) == OPEN or execution.lease_holder is not None:
-        return True  # whoever had it was about to tell, and gives the lease back after that
-    return not (isinstance(said, Mapping) and said.get("Status") == execution.verdict.status.value)
+        return True  # a poller was about to append the end, and releases the lease after that
+    return not (isinstance(stored, Mapping) and stored.get("Status") == execution.verdict.status.value)
 
 
-def _verdict_of(said: Mapping[str, Any]) -> Verdict | None:
-    """The verdict that a record holds; None for a status that this version does not have."""
+def _parse_verdict(stored: Mapping[str, Any]) -> Verdict | None:
+    """The verdict in a record; None for a status that this version does not have."""
     try:
-        status = Status(said["Status"])
-        corrects = Status(said["Corrects"]) if said.get("Corrects") else None
+        status = Status(stored["Status"])
+        corrects = Status(stored["Corrects"]) if stored.get("Corrects") else None
     except (KeyError, ValueError):
         return None
     return Verdict(
         status=status,
-        at=from_seconds(said["Time"]) or 0,
+        at=from_seconds(stored["Time"]) or 0,
         evidence=tuple(
             Evidence(each["Call"], from_seconds(each["Time"]) or 0, each.get("Fields") or {})
-            for each in said.get("Evidence") or ()
+            for each in stored.get("Evidence") or ()
         ),
-        message=said.get("Message"),
-        late=bool(said.get("Late")),
-        warnings=tuple(said.get("Warnings") or ()),
+        message=stored.get("Message"),
+        late=bool(stored.get("Late")),
+        warnings=tuple(stored.get("Warnings") or ()),
         corrects=corrects,
-        assumed=tuple(said.get("Assumed") or ()),
+        assumed=tuple(stored.get("Assumed") or ()),
     )
 
 
@@ -346,7 +346,7 @@ def _mode(word: object) -> Mode:
     try:
         return Mode(str(word or Mode.DRILL).upper())
     except ValueError:
-        return Mode.RECOVERY  # the stricter rule for a word nobody knows
+        return Mode.RECOVERY  # the stricter rule for an unknown type
 
 
 def _start(value: object) -> int:

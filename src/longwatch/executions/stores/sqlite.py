@@ -59,7 +59,7 @@ WITH_STATUS = (
 )
 AFTER = "(started_at, execution_id, plan_id) < (?, ?, ?)"
 LAST_CHANGE = "SELECT coalesce(max(change), 0) FROM execution_changes"
-KNOWN = ", ".join(f"'{word}'" for word in STATUS_WORDS)
+OWN_STATUSES = ", ".join(f"'{word}'" for word in STATUS_WORDS)
 CHANGES = (
     "SELECT change, record FROM execution_changes JOIN executions USING (execution_id, plan_id) "
     "WHERE change > ? ORDER BY change LIMIT ?"
@@ -89,7 +89,7 @@ class SqliteExecutionStore:
         with self._database.writing() as connection:
             if not connection.execute(INSERT, _row(record)).rowcount:
                 raise AlreadyThere(
-                    f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
+                    f"Execution {execution.execution_id!r} of plan {execution.plan_id!r} already exists"
                 )
         self._signal.notify()
         return _execution(json.dumps(record))
@@ -107,13 +107,13 @@ class SqliteExecutionStore:
         key = (execution.execution_id, execution.plan_id)
         with self._database.writing() as connection:
             row = connection.execute(READ, key).fetchone()
-            known: Record = json.loads(row[0]) if row else {}
-            if not row or any(known.get(name) != read.get(name) for name in GUARDED):
+            stored: Record = json.loads(row[0]) if row else {}
+            if not row or any(stored.get(name) != read.get(name) for name in GUARDED):
                 raise VersionConflict(execution.execution_id, execution.version)
             gone = read.keys() - record.keys()
             merged = {
                 name: value
-                for name, value in {**known, **changed_attributes(read, record)}.items()
+                for name, value in {**stored, **changed_attributes(read, record)}.items()
                 if name not in gone
             }
             row = _row(merged)
@@ -142,7 +142,7 @@ class SqliteExecutionStore:
     ) -> Sequence[Execution]:
         holds, values = ["TRUE"], list[object]()
         if status is not None:
-            holds.append(WITH_STATUS.format(KNOWN))
+            holds.append(WITH_STATUS.format(OWN_STATUSES))
             values += [WORD_BY_STATUS.get(status, ""), status.value]
         if after is not None:
             holds.append(AFTER)

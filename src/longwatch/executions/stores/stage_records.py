@@ -1,8 +1,8 @@
 """Waves, jobs and servers as maps in an execution's record, and back.
 
 A wave of another writer names its jobs (`JobId`, `JobIds`, or `JobId` in its servers) and its servers
-(`SourceServerId`). What longwatch learns is put beside that: `Jobs` with a map for each job, and in each
-server the status in the job that decides about it, and since when. Earlier attempts are kept in their jobs.
+(`SourceServerId`). longwatch adds `Jobs` with a map for each job, and to each server its status
+in the job that decides about it, with the time. Earlier attempts are stored in their jobs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from longwatch.executions.model import (
 from longwatch.executions.outcomes import stage_outcome
 from longwatch.model.summary import Status
 
-_WAVE_WORDS = {
+_WAVE_STATUSES = {
     Status.SUCCEEDED: "COMPLETED",
     Status.PARTIAL: "PARTIAL",
     Status.FAILED: "FAILED",
@@ -35,32 +35,34 @@ _WAVE_WORDS = {
 }
 
 
-def wave_from(said: Mapping[str, Any], number: int) -> Stage:
-    """A wave; one without a name is called by its number."""
-    listed = said.get("Servers") or ()
+def parse_wave(entry: Mapping[str, Any], number: int) -> Stage:
+    """Parse a wave; one without a name is named by its number."""
+    listed = entry.get("Servers") or ()
     ids = list(dict.fromkeys(server_id_of(each) for each in listed))
     not_planned = _not_planned(listed)
-    jobs = _jobs(said)
+    jobs = _jobs(entry)
     only = jobs[0]["JobId"] if len(jobs) == 1 else None
     return Stage(
-        name=str(said.get("WaveName") or said.get("Name") or f"wave {number}"),
-        jobs=tuple(_job_from(job, listed, only, said.get("Region")) for job in jobs),
+        name=str(entry.get("WaveName") or entry.get("Name") or f"wave {number}"),
+        jobs=tuple(_parse_job(job, listed, only, entry.get("Region")) for job in jobs),
         expected_items=tuple(each for each in ids if each and each not in not_planned),
     )
 
 
 def wave_record(wave: Stage, read: Mapping[str, Any], mode: Mode, at: int) -> dict[str, Any]:
-    """The map for a wave: what was read, with what is known now."""
+    """The map of a wave: the one that was read, with its changes."""
     decided = wave.attempts()
     record: dict[str, Any] = {**read}
     if not read:
         record["WaveName"] = wave.name
-    record["Status"] = _wave_word(wave, mode, at)
+    record["Status"] = _wave_status(wave, mode, at)
     listed = list(read.get("Servers") or ())
-    there = Counter(server_id_of(each) for each in listed)
-    shown = [_shown(each, wave, decided, several=there[server_id_of(each)] > 1) for each in listed]
-    listed += [{"SourceServerId": each} for each in wave.expected_items if each not in there]
-    planned = {*there, *wave.expected_items}
+    ids_listed = Counter(server_id_of(each) for each in listed)
+    shown = [
+        _shown_attempt(each, wave, decided, several=ids_listed[server_id_of(each)] > 1) for each in listed
+    ]
+    listed += [{"SourceServerId": each} for each in wave.expected_items if each not in ids_listed]
+    planned = {*ids_listed, *wave.expected_items}
     listed += [{"SourceServerId": each, "Planned": False} for each in decided if each not in planned]
     shown += [decided.get(server_id_of(each)) for each in listed[len(shown) :]]
     record["Servers"] = [
@@ -71,80 +73,80 @@ def wave_record(wave: Stage, read: Mapping[str, Any], mode: Mode, at: int) -> di
     return record
 
 
-def _shown(
-    said: Any, wave: Stage, decided: Mapping[str, tuple[Job, WorkItem]], *, several: bool
+def _shown_attempt(
+    entry: Any, wave: Stage, decided: Mapping[str, tuple[Job, WorkItem]], *, several: bool
 ) -> tuple[Job, WorkItem] | None:
-    """What an entry of the list shows: the attempt that decides, or the one it names if each has an entry."""
-    server_id = server_id_of(said)
+    """The attempt of an entry: the one that decides, or the one it names if each attempt has an entry."""
+    server_id = server_id_of(entry)
     if several:
         for job in wave.jobs:
             for server in job.items:
-                if server.item_id == server_id and job.job_id in _job_ids(said):
+                if server.item_id == server_id and job.job_id in _job_ids(entry):
                     return job, server
         return None
     return decided.get(server_id)
 
 
-def _jobs(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The wave's jobs, each as a map: those in `Jobs`, and what the wave or its servers name beside them."""
+def _jobs(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The wave's jobs, each as a map: those in `Jobs`, and others that the wave or its servers name."""
     found: dict[str, Mapping[str, Any]] = {}
-    for each in [*(said.get("Jobs") or ()), *_job_ids(said)]:
+    for each in [*(entry.get("Jobs") or ()), *_job_ids(entry)]:
         job = each if isinstance(each, Mapping) else {"JobId": each}
         if job.get("JobId"):
             found.setdefault(str(job["JobId"]), job)
-    for server in said.get("Servers") or ():
+    for server in entry.get("Servers") or ():
         for job_id in _job_ids(server):
             where = {name: server[name] for name in ("Region", "AccountId") if server.get(name)}
             found.setdefault(job_id, {"JobId": job_id, **where})
     return list(found.values())
 
 
-def _job_ids(said: Any) -> list[str]:
+def _job_ids(entry: Any) -> list[str]:
     """The ids of jobs that a wave or a server names."""
-    if not isinstance(said, Mapping):
+    if not isinstance(entry, Mapping):
         return []
-    named = [*(said.get("JobIds") or ()), said.get("JobId"), said.get("JobID")]
+    named = [*(entry.get("JobIds") or ()), entry.get("JobId"), entry.get("JobID")]
     return [str(each) for each in named if each]
 
 
-def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, region: object) -> Job:
-    job_id = str(said["JobId"])
-    in_job = [{**each, "JobId": job_id} for each in said.get("Servers") or ()]
+def _parse_job(entry: Mapping[str, Any], listed: Sequence[Any], only: object, region: object) -> Job:
+    job_id = str(entry["JobId"])
+    in_job = [{**each, "JobId": job_id} for each in entry.get("Servers") or ()]
     seen = [
         each
         for each in (*listed, *in_job)
         if isinstance(each, Mapping) and each.get("StatusSince") is not None
     ]
-    since = from_seconds(said.get("StatusSince"))
+    since = from_seconds(entry.get("StatusSince"))
     state = JobState.PENDING
-    if since is not None:  # another writer's word for a job is none of ours
-        state = JobState(str(said.get("Status") or "pending").lower())
+    if since is not None:  # a status of another writer has no meaning here
+        state = JobState(str(entry.get("Status") or "pending").lower())
     return Job(
         job_id=job_id,
         state=state,
-        items=tuple(_server_from(each) for each in seen if _is_of(each, job_id, only)),
-        region=_text(said.get("Region") or region),
-        account=_text(said.get("AccountId")),
-        finished_at=from_seconds(said.get("FinishedTime")),
-        finished_polls=int(said.get("FinishedPolls") or 0),
-        finished_for_ms=from_seconds(said.get("FinishedFor")),
-        cancelled=bool(said.get("Cancelled")),
-        source_status=_word(said, state),
+        items=tuple(_parse_server(each) for each in seen if _is_of(each, job_id, only)),
+        region=_text(entry.get("Region") or region),
+        account=_text(entry.get("AccountId")),
+        finished_at=from_seconds(entry.get("FinishedTime")),
+        finished_polls=int(entry.get("FinishedPolls") or 0),
+        finished_for_ms=from_seconds(entry.get("FinishedFor")),
+        cancelled=bool(entry.get("Cancelled")),
+        source_status=_source_status(entry, state),
         since=since,
-        kind=JobKind(str(said.get("Type") or JobKind.LAUNCH).lower()),
-        created_at=from_seconds(said.get("CreatedTime")),
+        kind=JobKind(str(entry.get("Type") or JobKind.LAUNCH).lower()),
+        created_at=from_seconds(entry.get("CreatedTime")),
     )
 
 
 def _is_of(server: Mapping[str, Any], job_id: str, only: object) -> bool:
-    """Whether a server was seen in this job; without the id of one, in the only one there is."""
+    """Whether a server belongs to this job; without a job id, to the only job."""
     return str(server.get("JobId") or server.get("JobID") or only) == job_id
 
 
 def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]) -> dict[str, Any]:
-    """The map for a job. Servers that the wave's list shows in another job are kept here."""
+    """The map of a job, with the servers that the wave's list shows in another job."""
     beside = [each for each in job.items if (job.job_id, each.item_id) not in in_list]
-    return _filled(
+    return _set_values(
         {**read, "JobId": job.job_id},
         {
             "Status": job.state.value.upper(),
@@ -163,23 +165,23 @@ def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]
     )
 
 
-def _server_from(said: Mapping[str, Any]) -> WorkItem:
-    state = ItemState(str(said.get("Status") or "pending").lower())
+def _parse_server(entry: Mapping[str, Any]) -> WorkItem:
+    state = ItemState(str(entry.get("Status") or "pending").lower())
     return WorkItem(
-        item_id=server_id_of(said),
+        item_id=server_id_of(entry),
         state=state,
-        instance_id=said.get("RecoveryInstanceId"),
-        steps=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
-        source_status=_word(said, state),
-        reason=said.get("Reason"),
-        since=from_seconds(said.get("StatusSince")),
+        instance_id=entry.get("RecoveryInstanceId"),
+        steps=tuple(_parse_action(each) for each in entry.get("LaunchActions") or ()),
+        source_status=_source_status(entry, state),
+        reason=entry.get("Reason"),
+        since=from_seconds(entry.get("StatusSince")),
     )
 
 
 def _server_record(read: Any, job: Job | None, server: WorkItem | None) -> Any:
     if server is None:
         return read
-    return _filled(
+    return _set_values(
         {**(read if isinstance(read, Mapping) else {}), "SourceServerId": server.item_id},
         {
             "JobId": job.job_id if job else None,
@@ -193,38 +195,38 @@ def _server_record(read: Any, job: Job | None, server: WorkItem | None) -> Any:
     )
 
 
-def _action_from(said: Mapping[str, Any]) -> Step:
-    state = StepState(str(said.get("Status") or "in_progress").lower())
-    name = str(said.get("Name") or "action")
+def _parse_action(entry: Mapping[str, Any]) -> Step:
+    state = StepState(str(entry.get("Status") or "in_progress").lower())
+    name = str(entry.get("Name") or "action")
     return Step(
         name=name,
-        run_id=str(said.get("RunId") or name),
+        run_id=str(entry.get("RunId") or name),
         state=state,
-        reason=said.get("Reason"),
-        since=from_seconds(said.get("StatusSince")),
-        source_status=_word(said, state),
+        reason=entry.get("Reason"),
+        since=from_seconds(entry.get("StatusSince")),
+        source_status=_source_status(entry, state),
     )
 
 
-def _word(said: Mapping[str, Any], state: JobState | ItemState | StepState) -> str | None:
-    """The source's own word, or the stored status where this version does not have it."""
-    word = said.get("Word")
-    if word is None and state.value == "unknown":
-        word = said.get("Status")
-    return _text(word)
+def _source_status(entry: Mapping[str, Any], state: JobState | ItemState | StepState) -> str | None:
+    """The source's own status, or the stored one where this version does not have it."""
+    status = entry.get("Word")
+    if status is None and state.value == "unknown":
+        status = entry.get("Status")
+    return _text(status)
 
 
 def _action_record(action: Step) -> dict[str, Any]:
-    return _filled(
+    return _set_values(
         {"Name": action.name, "RunId": action.run_id, "Status": action.state.value.upper()},
         {"Reason": action.reason, "StatusSince": seconds(action.since), "Word": action.source_status},
     )
 
 
-def _wave_word(wave: Stage, mode: Mode, at: int) -> str:
+def _wave_status(wave: Stage, mode: Mode, at: int) -> str:
     outcome = stage_outcome(wave, mode, at)
     if outcome is not None:
-        return _WAVE_WORDS[outcome.status]
+        return _WAVE_STATUSES[outcome.status]
     begun = any(job.state is not JobState.PENDING for job in wave.jobs)
     return "IN_PROGRESS" if begun else "PENDING"
 
@@ -236,19 +238,19 @@ def _not_planned(listed: Sequence[Any]) -> set[str]:
     }
 
 
-def server_id_of(said: Any) -> str:
+def server_id_of(entry: Any) -> str:
     """The id of a server, in each spelling that other writers use."""
-    if isinstance(said, Mapping):
-        return str(said.get("SourceServerId") or said.get("SourceServerID") or said.get("ServerId") or "")
-    return str(said)
+    if isinstance(entry, Mapping):
+        return str(entry.get("SourceServerId") or entry.get("SourceServerID") or entry.get("ServerId") or "")
+    return str(entry)
 
 
 def _same(wanted: str, name: str, among: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return next((each for each in among if each.get(name) == wanted), {})
 
 
-def _filled(record: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with these values; one that is None is left out, also if it was there."""
+def _set_values(record: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Set these values; None removes one."""
     for name, value in values.items():
         if value is None:
             record.pop(name, None)
@@ -262,7 +264,7 @@ def _text(value: object) -> str | None:
 
 
 def seconds(ms: int | None) -> float | int | None:
-    """Epoch seconds, with milliseconds as decimals where there are any."""
+    """Epoch seconds, with milliseconds as decimals where ids_listed are any."""
     if ms is None:
         return None
     return ms // 1000 if ms % 1000 == 0 else ms / 1000

@@ -56,8 +56,8 @@ def test_what_has_ended_is_learned_from_at_once() -> None:
     learning, watched = cadence(FEWEST - 1), execution(PENDING, last_polled_at=START_MS)
     before = learning.phases_for(watched).seconds["pending"]
 
-    learning.ended(None)
-    learning.ended(replace(drills(FEWEST)[-1], kind=DRILLS))
+    learning.add(None)
+    learning.add(replace(drills(FEWEST)[-1], kind=DRILLS))
 
     assert before == 45.0
     assert learning.phases_for(watched).seconds["pending"] == 90.0

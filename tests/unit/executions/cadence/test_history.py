@@ -71,7 +71,7 @@ def test_an_execution_without_servers_was_pending_all_the_time() -> None:
 
     assert empty is not None
     assert empty.seconds == {ExecutionPhase.PENDING: 60.0}
-    assert not empty.went_well
+    assert not empty.has_succeeded
 
 
 @pytest.mark.parametrize(

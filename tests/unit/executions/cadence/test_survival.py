@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.executions.cadence.learned import between, place_of, survival
+from longwatch.executions.cadence.learned import interpolate, position_of, survival
 
 
 @given(
@@ -50,10 +50,10 @@ def test_one_duration_alone_is_uncertain_by_the_interval() -> None:
 def test_values_are_read_between_their_places_and_back(place: float, value: float) -> None:
     values = (1.0, 2.0, 4.0)
 
-    assert between(values, place) == value
-    assert place_of(values, value) == min(place, 2.0)
+    assert interpolate(values, place) == value
+    assert position_of(values, value) == min(place, 2.0)
 
 
 def test_a_value_that_is_never_reached_is_infinitely_far() -> None:
-    assert place_of((1.0, 2.0), 3.0) == math.inf
-    assert place_of((1.0, 2.0), 0.0) == 0.0
+    assert position_of((1.0, 2.0), 3.0) == math.inf
+    assert position_of((1.0, 2.0), 0.0) == 0.0
