@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from longwatch.cli.options import Invocation, common_options, complete_runs, pass_invocation
-from longwatch.cli.render.terminal import remark, write_data
+from longwatch.cli.render.terminal import batches, remark, write_data
 from longwatch.cli.render.text import count_text
 from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_counted
 from longwatch.errors import InvalidInput
@@ -54,8 +54,8 @@ def command(
                     yield line
 
         if output is None or to_stdout:
-            for group in _groups(lines()):
-                write_data(group)
+            for batch in batches(lines(), LINES_AT_ONCE):
+                write_data(batch)
         else:
             _write_whole(output, (f"{line}\n".encode() for line in lines()))
     remark(f"Exported {count_text(count, 'event')} of {count_text(len(found), 'run')}.")
@@ -81,16 +81,6 @@ def _export_page(
     else:
         _write_whole(output, [page])
         remark(f"Exported {len(events):,} events of {run.run_id} to {output}.")
-
-
-def _groups(lines: Iterable[str]) -> Iterator[list[str]]:
-    group: list[str] = []
-    for line in lines:
-        group.append(line)
-        if len(group) >= LINES_AT_ONCE:
-            yield group
-            group = []
-    yield group
 
 
 def _write_whole(path: Path, parts: Iterable[bytes]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
@@ -55,15 +55,9 @@ def settings_file() -> str:
     return "\n".join(lines)
 
 
-def _comments(setting: Setting) -> Iterator[str]:
-    words = f"{setting.about}. ({setting.variable})"
-    line = "#"
-    for word in words.split():
-        if len(line) + 1 + len(word) > LINE_COLUMNS:
-            yield line
-            line = "#"
-        line += f" {word}"
-    yield line
+def _comments(setting: Setting) -> list[str]:
+    text = f"{setting.about}. ({setting.variable})"
+    return wrap(text, LINE_COLUMNS, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def _example(setting: Setting) -> object:

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
-from itertools import islice
 
 import click
 
@@ -14,7 +13,7 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.event_line import event_line, need_dates
 from longwatch.cli.render.header import header
 from longwatch.cli.render.styles import Segment, StyledLine
-from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json
+from longwatch.cli.render.terminal import Terminal, batches, remark, write_data, write_json
 from longwatch.cli.render.waterfall import MOST_CALLS, waterfall
 from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_counted, read_events
 from longwatch.clock import Clock
@@ -115,9 +114,9 @@ def _fold_events(events: Iterator[Event]) -> tuple[Run | None, list[Event]]:
     """The fold of the events, and the last of them."""
     run: Run | None = None
     latest: list[Event] = []
-    for group in _groups(events):
-        run = fold(group, run)
-        latest = heapq.nlargest(LATEST_EVENTS, [*latest, *group], key=lambda event: event.order)
+    for batch in batches(events, FOLD_EVENTS):
+        run = fold(batch, run)
+        latest = heapq.nlargest(LATEST_EVENTS, [*latest, *batch], key=lambda event: event.order)
     return run, latest[::-1]
 
 
@@ -133,8 +132,3 @@ def _complete(folded: RunSummary, stored: RunSummary, *, has_gaps: bool) -> RunS
         lifecycle=lifecycle,
         expired_before=stored.expired_before,
     )
-
-
-def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:
-    while group := list(islice(events, FOLD_EVENTS)):
-        yield group

@@ -9,7 +9,7 @@ import click
 
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.render.event_line import event_line, need_dates, reports_failure
-from longwatch.cli.render.terminal import Terminal, remark, write_data
+from longwatch.cli.render.terminal import Terminal, batches, remark, write_data
 from longwatch.cli.render.times import moment_ms
 from longwatch.cli.resolve import find_run, open_for_reading, read_events
 from longwatch.clock import Clock
@@ -64,13 +64,13 @@ def command(
     if output == "json":
         write_data(["[" + ",\n ".join(map(to_line, events)) + "]"])
     elif output == "jsonl":
-        for group in _groups(events):
-            write_data(map(to_line, group))
+        for batch in batches(events, LINES_AT_ONCE):
+            write_data(map(to_line, batch))
     else:
         terminal = Terminal.of_stdout()
         dated = need_dates(events, now_ms=now)
-        for group in _groups(events):
-            terminal.show(event_line(event, width=terminal.columns, dated=dated) for event in group)
+        for batch in batches(events, LINES_AT_ONCE):
+            terminal.show(event_line(event, width=terminal.columns, dated=dated) for event in batch)
     if not events:
         remark("No events." if not (since or types or agents or errors) else "No matching events.")
 
@@ -117,8 +117,3 @@ def _in_order(events: Iterator[Event], last: int | None) -> list[Event]:
     if last is None:
         return sorted(events, key=lambda event: event.order)
     return heapq.nlargest(last, events, key=lambda event: event.order)[::-1]
-
-
-def _groups(events: list[Event]) -> Iterator[list[Event]]:
-    for start in range(0, len(events), LINES_AT_ONCE):
-        yield events[start : start + LINES_AT_ONCE]

@@ -12,7 +12,7 @@ from longwatch.cli.commands.show import FOLD_EVENTS
 from longwatch.cli.render.event_line import followed_line, need_dates
 from longwatch.cli.render.header import wrap_text
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine, paint
-from longwatch.cli.render.terminal import Terminal, remark, write_data
+from longwatch.cli.render.terminal import Terminal, batches, remark, write_data
 from longwatch.cli.render.text import ELLIPSIS, clean, columns_of, fit
 from longwatch.cli.render.times import ago_text, run_duration_text
 from longwatch.cli.render.waterfall import live_waterfall
@@ -170,8 +170,8 @@ class TailView(LineView):
     def caught_up(self) -> None:
         history, self._history = self._history or [], None
         history.sort(key=lambda pair: pair[0])
-        for start in range(0, len(history), LINES_AT_ONCE):
-            self._show([(event, False) for _, event in history[start : start + LINES_AT_ONCE]])
+        for batch in batches(history, LINES_AT_ONCE):
+            self._show([(event, False) for _, event in batch])
 
 
 class PictureView:

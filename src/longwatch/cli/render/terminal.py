@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO, TypeVar
 
 import click
 
@@ -22,6 +23,8 @@ from longwatch.clock import Clock
 
 if TYPE_CHECKING:
     import logging
+
+T = TypeVar("T")
 
 SHOWN_AFTER_SECONDS = 0.5
 REDRAWN_EVERY_SECONDS = 0.1
@@ -116,6 +119,13 @@ def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
         return max(os.get_terminal_size(stream.fileno()).columns, NARROWEST_COLUMNS) or None
     except (OSError, ValueError):
         return None
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most `size`, so that a closed pipe is noticed between two prints."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
 
 
 def remark(text: str) -> None:
