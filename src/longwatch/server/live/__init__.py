@@ -1,4 +1,4 @@
-"""The feed: what happens, told live. One protocol over server-sent events, long poll and WebSocket."""
+"""The live feed: one protocol over server-sent events, long poll and WebSocket."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Topics of conversations: their turns and blocks, and the lists of projects and conversations.
 
-Its cursor is that of the conversation's list of turns, and beside it those of the turns that are not over:
+The cursor of a conversation has that of its list of turns, then those of the turns that are not over:
 `12~turn-5f0c:40~turn-77ab:`.
 """
 
@@ -26,11 +26,11 @@ MOST_OPEN_TURNS = 1_000  # that a cursor may name; it comes from outside
 AT_ONCE = 4  # turns whose history is read at the same time
 
 MakeTurn = Callable[[str, str, Callable[[], None]], TopicSubscription]
-"""Follows a turn: its id, its cursor, and whom to wake."""
+"""Follows a turn: its id, its cursor, and what to call when there are frames."""
 
 
 class TurnListRenderer:
-    """Tells which turns a conversation has. Its messages go to `ConversationSubscription`, not to people."""
+    """Renders the turns of a conversation, for `ConversationSubscription` and not for viewers."""
 
     is_settled = False
 
@@ -54,8 +54,8 @@ class TurnListRenderer:
 class _FollowedTurn:
     """A turn that is followed."""
 
-    taking: TopicSubscription
-    cursor: str  # after what was handed on
+    subscription: TopicSubscription
+    cursor: str  # after the frames that were passed on
     is_caught_up: bool = False
 
 
@@ -82,7 +82,7 @@ class ConversationSubscription:
             turn_id: _FollowedTurn(make_turn(turn_id, cursor, wake), cursor)
             for turn_id, cursor in turns.items()
         }
-        self._added: deque[Frame] = deque()  # turns that wait for their turn
+        self._added: deque[Frame] = deque()  # turns that are not read yet
         self._is_listed = False  # the list has been read to its end
         self._is_caught_up = False
 
@@ -96,12 +96,16 @@ class ConversationSubscription:
         for turn_id, turn in list(self._turns.items()):
             if size >= TAKEN_BYTES:
                 break
-            told = self._take_turn(turn_id, turn)
-            size += sum(len(frame.data) for frame in told)
-            found += told
+            frames = self._take_turn(turn_id, turn)
+            size += sum(len(frame.data) for frame in frames)
+            found += frames
         self._open_turns()
-        is_all_told = self._is_listed and not self._added
-        if not self._is_caught_up and is_all_told and all(turn.is_caught_up for turn in self._turns.values()):
+        is_everything_read = self._is_listed and not self._added
+        if (
+            not self._is_caught_up
+            and is_everything_read
+            and all(turn.is_caught_up for turn in self._turns.values())
+        ):
             self._is_caught_up = True
             self.cursor = self._joined()
             found.append(caught_up(self.topic, self.cursor))
@@ -113,11 +117,11 @@ class ConversationSubscription:
     def close(self) -> None:
         self._list.close()
         for turn in self._turns.values():
-            turn.taking.close()
+            turn.subscription.close()
         self._turns.clear()
 
     def _take_list(self) -> list[Frame]:
-        told: list[Frame] = []
+        frames: list[Frame] = []
         while found := self._list.take():
             for frame in found:
                 if frame.name == "turn_added":
@@ -125,8 +129,8 @@ class ConversationSubscription:
                 elif frame.name == "caught_up":
                     self._is_listed = True
                 else:
-                    told.append(frame)  # it cannot be read, or was too slow
-        return told
+                    frames.append(frame)  # an error, or `missed`
+        return frames
 
     def _open_turns(self) -> None:
         reading = sum(not turn.is_caught_up for turn in self._turns.values())
@@ -141,19 +145,19 @@ class ConversationSubscription:
             self.cursor = self._joined()
 
     def _take_turn(self, turn_id: str, turn: _FollowedTurn) -> list[Frame]:
-        told: list[Frame] = []
-        for frame in turn.taking.take():
+        frames: list[Frame] = []
+        for frame in turn.subscription.take():
             if frame.cursor is not None:
                 turn.cursor = frame.cursor
             if frame.name == "caught_up":
                 turn.is_caught_up = True
                 continue
             self.cursor = self._joined()
-            told.append(frame.at(self.cursor) if frame.cursor is not None else frame)
-        if turn.taking.is_over:
-            turn.taking.close()
+            frames.append(frame.at(self.cursor) if frame.cursor is not None else frame)
+        if turn.subscription.is_over:
+            turn.subscription.close()
             del self._turns[turn_id]
-        return told
+        return frames
 
     def _joined(self) -> str:
         turns = "".join(f"~{turn_id}:{turn.cursor}" for turn_id, turn in self._turns.items())
@@ -168,14 +172,14 @@ def split_conversation_cursor(text: str) -> tuple[str, dict[str, str]]:
         turn_id, colon, cursor = part.partition(":")
         if not colon or not turn_id.startswith("turn-") or len(turns) >= MOST_OPEN_TURNS:
             raise InvalidCursor(
-                f"{text[:40]!r} is no cursor of a session; leave it out to begin at the start"
+                f"Invalid cursor {text[:40]!r} of a session. Leave it out to start from the beginning."
             )
         turns[turn_id] = cursor
     return listed, turns
 
 
 class ProjectListRenderer:
-    """Tells of the projects that are added to the list of them."""
+    """Renders the projects that are added to the list of projects."""
 
     is_settled = False
 
@@ -183,13 +187,13 @@ class ProjectListRenderer:
         self._topic = topic
 
     def event(self, followed: Followed) -> Sequence[Frame]:
-        said = followed.event.payload
-        project_id = text_of(said, "project_id")
+        payload = followed.event.payload
+        project_id = text_of(payload, "project_id")
         if followed.event.type != "project_added" or project_id is None:
             return ()
         project = {
             "id": project_id,
-            "name": text_of(said, "name"),
+            "name": text_of(payload, "name"),
             "created_at": iso_from_ms(followed.event.occurred_at),
         }
         return [message("project", self._topic, followed.cursor, project=project)]
@@ -198,20 +202,20 @@ class ProjectListRenderer:
         return [caught_up(self._topic, cursor)]
 
     def ended(self, ended: Ended) -> Sequence[Frame]:
-        return ()  # it never does
+        return ()  # a list never ends
 
 
 class SessionListRenderer(ProjectListRenderer):
-    """Tells of the sessions that are added to a project."""
+    """Renders the sessions that are added to a project."""
 
     def event(self, followed: Followed) -> Sequence[Frame]:
-        said = followed.event.payload
-        session_id = text_of(said, "conversation_id")
+        payload = followed.event.payload
+        session_id = text_of(payload, "conversation_id")
         if followed.event.type != "conversation_added" or session_id is None:
             return ()
         session = {
             "id": session_id,
-            "title": text_of(said, "title"),
+            "title": text_of(payload, "title"),
             "created_at": iso_from_ms(followed.event.occurred_at),
         }
         return [message("session", self._topic, followed.cursor, session=session)]
@@ -219,18 +223,18 @@ class SessionListRenderer(ProjectListRenderer):
 
 SETTLED_MS = 60_000  # after its end nothing more is expected of a turn
 
-_AS_OF_NOW = ("block_count", "last_updated")  # change with every block, and the block tells as much
+_AS_OF_NOW = ("block_count", "last_updated")  # change with every block, which is a message of its own
 
 
 class TurnRenderer:
-    """Tells a turn from its events. Blocks are upserts: one that moves for a late one is told again."""
+    """Renders a turn from its events. Blocks are upserts: one that a late one moves is sent again."""
 
     def __init__(self, topic: str, state: TurnState, *, clock: Clock, settles: bool = False) -> None:
         self.state = state
         self._topic = topic
         self._clock = clock
         self._settles = settles
-        self._told = _core(state) if state.creation is not None else None
+        self._sent = _core(state) if state.creation is not None else None
 
     @property
     def is_settled(self) -> bool:
@@ -244,11 +248,11 @@ class TurnRenderer:
             for sequence, block in changed_blocks(before.blocks, self.state.blocks)
         ]
         core = _core(self.state)
-        if self.state.creation is not None and core != self._told:
-            self._told = core
+        if self.state.creation is not None and core != self._sent:
+            self._sent = core
             frames.append(message("turn", self._topic, turn=TurnLine.of(self.state)))
         if frames:
-            # Only the last one of an event carries its cursor: whoever is cut off before it gets all again.
+            # Only the last frame of an event has its cursor: a viewer that misses it gets all again.
             frames[-1].cursor = followed.cursor
         return frames
 
@@ -256,26 +260,26 @@ class TurnRenderer:
         return [caught_up(self._topic, cursor)]
 
     def ended(self, ended: Ended) -> Sequence[Frame]:
-        return ()  # the turn itself has said so
+        return ()  # the frame of the turn states it
 
 
 def changed_blocks(before: Sequence[Block], after: Sequence[Block]) -> list[tuple[int, Block]]:
-    """The blocks that are new or have moved, and their places."""
+    """The blocks that are new or have moved, and their positions."""
     if len(after) == len(before) + 1 and (not before or after[-2] is before[-1]):
         return [(len(before), after[-1])]  # nearly always
     return [
-        (place, block)
-        for place, block in enumerate(after)
-        if place >= len(before) or before[place] is not block
+        (position, block)
+        for position, block in enumerate(after)
+        if position >= len(before) or before[position] is not block
     ]
 
 
 async def state_at(hub: Hub, turn_id: str, cursor: str) -> TurnState:
-    """The turn as somebody knows it who has seen everything up to this cursor."""
+    """The turn as a viewer knows it that has seen everything up to this cursor."""
     state = TurnState(turn_id)
     if not cursor:
         return state
-    # In this order: an event that is stored in between is unseen, and is told later.
+    # In this order: an event that is stored in between is unseen, and is sent later.
     everything = [event async for event in _events(hub, turn_id, START)]
     unseen = {event.event_id async for event in _events(hub, turn_id, Cursor(cursor))}
     return state.plus([event for event in everything if event.event_id not in unseen])
@@ -291,6 +295,6 @@ async def _events(hub: Hub, run_id: str, after: Cursor) -> AsyncGenerator[Event,
 
 
 def _core(state: TurnState) -> dict[str, Any]:
-    """What of a turn is worth a message of its own."""
+    """The fields of a turn whose change is worth a message."""
     fields = vars(TurnLine.of(state))
     return {name: value for name, value in fields.items() if name not in _AS_OF_NOW}

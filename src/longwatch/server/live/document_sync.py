@@ -29,7 +29,7 @@ from longwatch.server.live.viewers import Viewer, Viewers
 from longwatch.server.live.websocket import GOING_AWAY
 
 MOST_BYTES = 1024 * 1024  # that may wait; one larger message may wait alone
-TOO_SLOW = 1013  # close code "try again later": a client comes back and asks for what it lacks
+TOO_SLOW = 1013  # close code "try again later": a client comes back and requests what it lacks
 
 
 class SyncClient:
@@ -98,7 +98,7 @@ class SyncClient:
                 await viewer.wait()
 
 
-SAFETY_SECONDS = 5.0  # between looks at the store, though nothing was heard
+POLL_SECONDS = 5.0  # between reads of the store without a reported change
 UNACCEPTABLE = 1011  # close code: the store refuses what was written
 
 log = logging.getLogger("longwatch.server")
@@ -190,7 +190,7 @@ class SyncRoom:
     async def _until_changed(self, changes: ChangeWaiter) -> None:
         if not self._pending:
             self._idle.set()
-            await changes.wait(SAFETY_SECONDS)
+            await changes.wait(POLL_SECONDS)
 
     async def _store_pending(self) -> None:
         while self._pending:
@@ -201,7 +201,7 @@ class SyncRoom:
             if applied.version == self._version + 1:
                 self._version = (
                     applied.version
-                )  # else somebody wrote in between, and that is still to be read
+                )  # otherwise another write came in between, and is still to be read
 
     async def _refresh(self, entry: FileEntry | None) -> None:
         """Take in what the store has."""
@@ -213,7 +213,7 @@ class SyncRoom:
                 self._store.diff, self._project, self._path, self._doc.get_state()
             )
         except DocumentNotFound:
-            return  # not there yet, or no longer; the next look tells
+            return  # not there yet, or no longer; the next read shows it
         self._is_from_store = True
         try:
             self._doc.apply_update(state.update)
@@ -222,7 +222,7 @@ class SyncRoom:
         self._version = state.version
 
     def _empty(self, entry: FileEntry) -> None:
-        """The file was deleted: so is what those who edit it see, unless somebody writes at this moment."""
+        """The file was deleted: so is its text for its editors, unless one of them writes at this moment."""
         if self._pending:
             return
         self._version = entry.version

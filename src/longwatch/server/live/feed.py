@@ -1,4 +1,4 @@
-"""Opens topics: which source tells which, and the lines that their viewers share."""
+"""The feed: opens a topic for a viewer, with the source and the broadcast that its viewers share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Wake = Callable[[], None]
 
 
 class Feed:
-    """Everything that a server tells live. Belongs to the server's event loop."""
+    """All topics of a server. Belongs to the server's event loop."""
 
     def __init__(self, context: ServerContext) -> None:
         self.context = context
@@ -44,12 +44,12 @@ class Feed:
         self._executions = ExecutionListTopic(context, self.executions, self.broadcasts)
 
     def _is_away(self) -> bool:
-        """Whether the journal does not answer: then what is told last may not be the newest."""
+        """Whether a store cannot be read: then the last message may not be the newest state."""
         is_away = self._runs.projection.is_away or self.executions.is_away
         return is_away or self.context.hub.trouble() is not None
 
     def open(self, topic: Topic, after: str, wake: Wake, read_ahead: ReadAhead | None = None) -> TopicReader:
-        """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages.
+        """Follow a topic from a cursor. An error of either is a message of the topic.
 
         `read_ahead` is shared by all topics of one client.
         """
@@ -64,7 +64,7 @@ class Feed:
             case TopicKind.SESSION:
                 try:
                     return self._conversation(topic, after, wake, ahead)
-                except NotWorthAnotherTry as error:  # its cursor has parts, and is read at once
+                except NotWorthAnotherTry as error:  # its cursor has parts, and is parsed at once
                     return RejectedSubscription(topic.name, error)
             case TopicKind.PROJECTS:
                 return TopicSubscription(self._projects(topic), after, wake, ahead)
@@ -89,14 +89,14 @@ class Feed:
 
     def _turn(self, topic: Topic) -> RunTopicSource:
         project, conversation, turn_id = topic.parts
-        look = self._look(project, conversation, turn_id)
+        check = self._turn_check(project, conversation, turn_id)
 
         async def renderer(after: str) -> Renderer:
-            await look()  # raises if there is no such turn
+            await check()  # raises if there is no such turn
             state = await state_at(self.context.hub, turn_id, after)
             return TurnRenderer(topic.name, state, clock=self.context.clock)
 
-        return self._following(topic.name, turn_id, renderer, look)
+        return self._following(topic.name, turn_id, renderer, check)
 
     def _projects(self, topic: Topic) -> RunTopicSource:
         async def renderer(after: str) -> Renderer:
@@ -130,15 +130,17 @@ class Feed:
                 state = await state_at(context.hub, turn_id, after)
                 return TurnRenderer(topic.name, state, clock=context.clock, settles=True)
 
-            look = self._look(project, conversation, turn_id)
-            return TopicSubscription(self._following(topic.name, turn_id, renderer, look), after, wake, ahead)
+            check = self._turn_check(project, conversation, turn_id)
+            return TopicSubscription(
+                self._following(topic.name, turn_id, renderer, check), after, wake, ahead
+            )
 
         return ConversationSubscription(
             topic.name, after, make_list=make_list, make_turn=make_turn, wake=wake
         )
 
-    def _look(self, project: str, conversation: str, turn_id: str) -> Callable[[], Awaitable[object]]:
-        """Reads a turn, which ends one whose process is gone."""
+    def _turn_check(self, project: str, conversation: str, turn_id: str) -> Callable[[], Awaitable[object]]:
+        """Reads a turn, which ends it if its process has exited."""
         return lambda: self.context.call(self.context.conversations.turn, project, conversation, turn_id)
 
     def _following(

@@ -159,7 +159,7 @@ class RunChanges:
         return self._runs.find_runs(WORK, limit=SNAPSHOT_RUNS).runs
 
     def changed_since(self, after: str, until: str) -> Mapping[str, ObservedRun]:
-        """The runs that were written to since a cursor; if that cannot be told, the newest ones."""
+        """The runs that were written to since a cursor; if that is unknown, the newest ones."""
         position, end = position_of(after, self.name), position_of(until, self.name)
         touched: dict[str, None] = {}
         if isinstance(self._journal, Arrivals) and position is not None and position <= (end or 0):

@@ -1,4 +1,4 @@
-"""The long poll: the same messages, some at a time, for clients behind proxies that hold streams back."""
+"""The long poll: the same messages in single responses, for clients behind proxies that buffer streams."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from longwatch.server.live.subscription import TopicReader
 from longwatch.server.live.topics import Topic, join_cursors
 from longwatch.server.live.viewers import Viewer
 
-MOST_MESSAGES = 1_000  # in one answer
+MOST_MESSAGES = 1_000  # in one response
 MOST_BYTES = 512 * 1024  # the message that reaches it is the last one
-READ_SECONDS = 10.0  # for history to be read, beyond what was asked to wait
+READ_SECONDS = 10.0  # to read history, beyond the requested wait
 
 
-class Gathering:
-    """What has been found for one answer."""
+class LongPollResponse:
+    """The messages of one response."""
 
     def __init__(self, readers: Sequence[TopicReader], cursors: Sequence[str]) -> None:
         self.frames: list[Frame] = []
         self.cursors = list(cursors)
         self._readers = readers
-        self._is_fresh = [not cursor for cursor in cursors]  # it begins at the start, and wants to know so
+        self._is_fresh = [not cursor for cursor in cursors]  # from the beginning: `caught_up` is news
         self._is_caught_up = [False] * len(readers)
         self._bytes = 0
         self._has_news = False
@@ -33,11 +33,11 @@ class Gathering:
         return len(self.frames) >= MOST_MESSAGES or self._bytes >= MOST_BYTES
 
     def is_enough(self, *, time_is_up: bool) -> bool:
-        """Whether to answer: every topic has told what it has, and there is news or no time left."""
+        """Whether to respond: every topic has caught up, and there is news or no time left."""
         return self.is_full or ((self._has_news or time_is_up) and all(self._is_caught_up))
 
-    def gather(self) -> None:
-        """Take what is there. What does not fit any more is told by the next answer, from its cursor."""
+    def collect(self) -> None:
+        """Take the available messages. The next response has those that do not fit, from its cursor."""
         for index, reader in enumerate(self._readers):
             while not self.is_full and (found := reader.take()):
                 for frame in found:
@@ -62,10 +62,10 @@ class Gathering:
         return f'{{"messages":[{messages}],"cursor":"{join_cursors(self.cursors)}"}}'
 
 
-async def gathered(
+async def gather(
     feed: Feed, topics: Sequence[Topic], cursors: Sequence[str], wait_seconds: float
-) -> Gathering:
-    """What is new since the cursors, as soon as there is something or when the time is up."""
+) -> LongPollResponse:
+    """The messages since the cursors, as soon as there are some or when the time is up."""
     viewer = Viewer()
     feed.viewers.enter(viewer)
     readers: list[TopicReader] = []
@@ -73,18 +73,18 @@ async def gathered(
     try:
         for topic, cursor in zip(topics, cursors, strict=True):
             readers.append(feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
-        gathering = Gathering(readers, cursors)
+        response = LongPollResponse(readers, cursors)
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_seconds
-        # Though the time is up, what is there already is read and told, if that is possible at all.
+        # After the wait, history that is not read yet is still read and sent, if possible.
         timers = [
             loop.call_later(wait_seconds, viewer.wake),
             loop.call_later(wait_seconds + READ_SECONDS, viewer.leave),
         ]
         while True:
-            gathering.gather()
-            if viewer.is_gone or viewer.is_closing or gathering.is_enough(time_is_up=loop.time() >= until):
-                return gathering
+            response.collect()
+            if viewer.is_gone or viewer.is_closing or response.is_enough(time_is_up=loop.time() >= until):
+                return response
             await viewer.wait()
     finally:
         for timer in timers:

@@ -1,4 +1,4 @@
-"""What the feed says: each message is written once, and the same text goes to everybody who follows."""
+"""The messages of the feed. Each is rendered once, and all viewers get the same text."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from longwatch.server.errors import code_of
 
 
 class Frame:
-    """One message of one topic, and where the topic stands once it has been taken.
+    """One message of one topic, and the cursor of a viewer that has received it.
 
-    A frame without a cursor leaves the topic where it was: whoever resumes gets it again.
+    A frame without a cursor does not advance the topic: a viewer that resumes gets it again.
     """
 
     __slots__ = ("_body", "_sse", "_wire", "cursor", "data", "name")
@@ -33,7 +33,7 @@ class Frame:
         return f"Frame({self.name!r}, {self.data!r}, {self.cursor!r})"
 
     def at(self, cursor: str) -> Frame:
-        """The same message where it stands for another cursor, without being written again."""
+        """The same message under another cursor, without rendering it again."""
         moved = Frame(self.name, self.data, cursor)
         moved._body = self.body
         return moved
@@ -49,7 +49,7 @@ class Frame:
     def sse(self) -> bytes:
         """A server-sent event of a stream that has this topic alone: its id is the bare cursor."""
         if self._sse is None:
-            # Not from `body`, which would be kept as well: few frames are sent in both ways.
+            # Not from `body`, which would be cached as well: few frames are sent in both ways.
             head = "" if self.cursor is None else f"id: {self.cursor}\n"
             self._sse = f"{head}event: {self.name}\ndata: {self.data}\n\n".encode()
         return self._sse
@@ -71,8 +71,8 @@ def message(name: str, topic: str | None, cursor: str | None = None, **values: A
 
 def event_message(topic: str, event: Event, *, late: bool, cursor: str) -> Frame:
     """One event of a run."""
-    quoted, said = json.dumps(topic, ensure_ascii=False), "true" if late else "false"
-    return Frame("event", f'{{"topic":{quoted},"event":{to_line(event)},"late":{said}}}', cursor)
+    quoted, is_late = json.dumps(topic, ensure_ascii=False), "true" if late else "false"
+    return Frame("event", f'{{"topic":{quoted},"event":{to_line(event)},"late":{is_late}}}', cursor)
 
 
 def caught_up(topic: str, cursor: str | None) -> Frame:
@@ -81,7 +81,7 @@ def caught_up(topic: str, cursor: str | None) -> Frame:
 
 
 def missed(topic: str, count: int) -> Frame:
-    """The viewer was too slow, and so many messages were left out. What they said comes next, read anew."""
+    """The viewer was too slow, and messages were dropped. Their content is read again and comes next."""
     return message("missed", topic, count=count)
 
 
@@ -101,9 +101,9 @@ def files_message(topic: str, version: int, changes: Sequence[FileView], cursor:
 
 
 def beat(now_ms: int, *, is_away: bool = False) -> Frame:
-    """The connection is alive; a real event, so that a client can tell a quiet run from a stalled proxy.
+    """The connection is alive; a real event, so that a client recognises a stalled proxy.
 
-    It says too if the journal does not answer: then nothing new can come.
+    It also reports that the journal cannot be read: then nothing new can come.
     """
     return message("beat", None, now=now_ms, **({"journal": "away"} if is_away else {}))
 

@@ -1,4 +1,4 @@
-"""How much is read ahead for one client, over all topics that it follows."""
+"""The limit on what is read ahead for one client, over all its topics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ READERS = 2  # topics of one client whose history is read at the same time: each
 
 
 class ReadAhead:
-    """The bytes that wait for a client to read them. Every subscription of the client counts its own here."""
+    """The bytes that wait for a client. Every subscription of the client adds its own."""
 
     def __init__(self, most_bytes: int = READ_AHEAD_BYTES, readers: int = READERS) -> None:
         self._most_bytes = most_bytes
@@ -23,7 +23,7 @@ class ReadAhead:
         return self._bytes >= self._most_bytes
 
     def add(self, size: int) -> None:
-        """So many bytes more wait, or fewer."""
+        """Change the number of bytes that wait."""
         self._bytes += size
         if self.is_full:
             self._has_room.clear()

@@ -14,7 +14,7 @@ from longwatch.server.api.openapi import json_responses
 from longwatch.server.api.parameters import After, WaitQuery
 from longwatch.server.errors import ApiError, api_error
 from longwatch.server.live.feed import Feed
-from longwatch.server.live.long_poll import gathered
+from longwatch.server.live.long_poll import gather
 from longwatch.server.live.schemas import FeedPage, stream_responses
 from longwatch.server.live.sse import FeedStream
 from longwatch.server.live.topics import MAX_TOPICS, Topic, split_cursors, topics_of
@@ -58,7 +58,7 @@ async def stream(
 async def feed(request: Request, topic: Topics, after: After = "", wait: WaitQuery = 0) -> Response:
     """Ask what is new in topics since a cursor, and wait for it if there is nothing."""
     topics = _topics(topic)
-    found = await gathered(_feed(request), topics, split_cursors(after, len(topics)), wait)
+    found = await gather(_feed(request), topics, split_cursors(after, len(topics)), wait)
     return Response(found.body.encode(), headers={"Cache-Control": "no-store"}, media_type=JSON_TYPE)
 
 

@@ -1,4 +1,4 @@
-"""Topics that are rendered from the events of one run: the run itself, a turn, and lists kept in a run.
+"""Topics that are rendered from the events of one run: the run itself, a turn, and lists stored in a run.
 
 A viewer follows the run by itself until it has reached the cursor of the shared broadcast, and then joins
 the broadcast. Cursors alone decide that: the same cursor means that the same events were seen.

@@ -1,4 +1,4 @@
-"""Server-sent events: any number of topics in one stream, written to the socket as they are kept."""
+"""Server-sent events: any number of topics in one stream, written to the socket as they are rendered."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RETRY_MS = 1_000  # after which a browser comes back
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store, no-transform"),
-    (b"x-accel-buffering", b"no"),  # a proxy must not collect what is meant for now
+    (b"x-accel-buffering", b"no"),  # a proxy must not buffer live messages
     (b"x-content-type-options", b"nosniff"),
 ]
 GREETING = b"retry: %d\n\n" % RETRY_MS  # so that a client knows at once that it is connected
 
 
 class FeedStream(Response):
-    """The answer of the stream route. It writes to the server itself: each layer more costs each delivery."""
+    """The response of the stream route. It writes to the server itself: every layer costs each delivery."""
 
     media_type = "text/event-stream"
 
@@ -49,15 +49,15 @@ class FeedStream(Response):
             for topic, cursor in zip(self._topics, self._cursors, strict=True):
                 readers.append(self._feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
             writer = OneTopic(readers[0]) if len(readers) == 1 else ManyTopics(readers)
-            # A task of its own is woken directly. Here, every coroutine that this one was called through
-            # would be passed on the way, for each delivery.
+            # A task of its own resumes directly. Here, each delivery would pass every coroutine that called
+            # this one.
             bare: Send = getattr(send, "bare", send)
             viewer.task = asyncio.get_running_loop().create_task(write(viewer, writer, bare))
             await viewer.task
         except asyncio.CancelledError:
             if not viewer.is_closing:
                 raise
-            # It took nothing while the server went down; there is nobody to be told.
+            # The viewer consumed nothing during the shutdown, so it gets no message.
         finally:
             self._feed.viewers.exit(viewer)
             for reader in readers:
@@ -66,11 +66,11 @@ class FeedStream(Response):
 
 
 async def write(viewer: Viewer, writer: OneTopic | ManyTopics, send: Send) -> None:
-    """Send everything until one side goes. A viewer that takes nothing waits in `send`, and only it."""
+    """Send everything until one side leaves. A viewer that consumes nothing blocks only its own `send`."""
     chunk, wait = writer.chunk, viewer.wait
     while True:
         data = chunk()
-        if viewer.has_word:
+        if viewer.has_notice:
             beat = viewer.take_beat()
             if viewer.is_gone:
                 return
@@ -93,7 +93,7 @@ class OneTopic:
 
 
 class ManyTopics:
-    """A stream of several topics: the id of each message says where all of them stand."""
+    """A stream of several topics: the id of each message has the cursors of all of them."""
 
     def __init__(self, readers: Sequence[TopicReader]) -> None:
         self._readers = readers
@@ -101,7 +101,7 @@ class ManyTopics:
         self._next = 0  # the topic to begin with
 
     def chunk(self) -> bytes:
-        """Something of each topic until the piece is large enough; the next piece begins after that topic."""
+        """Frames of each topic until the piece is large enough; the next piece begins after that topic."""
         parts: list[bytes] = []
         size = 0
         for _ in self._readers:

@@ -1,4 +1,4 @@
-"""What can be followed, by name: runs, executions, projects, conversations, turns, a project's files."""
+"""The topics of the feed by name: runs, executions, projects, conversations, turns, a project's files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 class TopicKind(StrEnum):
-    """The word before the colon."""
+    """The part of a topic's name before the colon."""
 
     RUN = "run"
     RUNS = "runs"
@@ -50,53 +50,55 @@ class Topic:
 
     @classmethod
     def of(cls, name: str) -> Topic:
-        """The topic of this name; `InvalidInput` says why it is none."""
-        word, colon, rest = name.partition(":")
+        """Parse a name. `InvalidInput` states what is wrong with it."""
+        prefix, colon, rest = name.partition(":")
         if name in _LISTS:
             return cls(name, TopicKind(name))
-        if word in _OF_ANY_ID and rest:
+        if prefix in _OF_ANY_ID and rest:
             try:
                 size = len(rest.encode())
             except UnicodeEncodeError as error:
-                raise InvalidInput(f"topic {name[:60]!r} holds what UTF-8 cannot: {error}") from error
-            most = _OF_ANY_ID[TopicKind(word)]
+                raise InvalidInput(
+                    f"Invalid topic {name[:60]!r}: it cannot be encoded as UTF-8 ({error})."
+                ) from error
+            most = _OF_ANY_ID[TopicKind(prefix)]
             if size > most:
-                raise InvalidInput(f"topic {name[:60]!r}… names an id longer than {most} bytes")
-            return cls(name, TopicKind(word), (rest,))
-        if colon and word in _PARTS:
-            kind, parts = TopicKind(word), tuple(rest.split("/"))
+                raise InvalidInput(f"Invalid topic {name[:60]!r}…: its id is longer than {most} bytes.")
+            return cls(name, TopicKind(prefix), (rest,))
+        if colon and prefix in _PARTS:
+            kind, parts = TopicKind(prefix), tuple(rest.split("/"))
             if len(parts) == _PARTS[kind] and all(_ID.fullmatch(part) for part in parts):
                 return cls(name, kind, parts)
-        raise InvalidInput(f"{name[:60]!r} is no topic; follow {_FORMS}")
+        raise InvalidInput(f"Invalid topic {name[:60]!r}. Use {_FORMS}.")
 
 
 def topics_of(names: Sequence[str]) -> list[Topic]:
     """The topics of one stream: at least one, each only once."""
     if not names:
-        raise InvalidInput(f"no topic was given; follow {_FORMS}")
+        raise InvalidInput(f"No topic. Use {_FORMS}.")
     if len(names) > MAX_TOPICS:
-        raise InvalidInput(f"{len(names)} topics are more than the {MAX_TOPICS} that one stream carries")
+        raise InvalidInput(f"Too many topics: {len(names)}. A stream has at most {MAX_TOPICS}.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInput(f"topic {twice[0][:60]!r} was given twice; a stream carries each topic once")
+        raise InvalidInput(f"Duplicate topic {twice[0][:60]!r}. A stream has each topic once.")
     return [Topic.of(name) for name in names]
 
 
 def split_cursors(text: str, count: int) -> list[str]:
-    """The cursors of so many topics, in their order. No text at all is the start of each."""
+    """The cursors of so many topics, in their order. An empty text is the start of each."""
     if not text:
         return [""] * count
     cursors = text.split(";")
     if len(cursors) != count:
         raise InvalidCursor(
-            f"the cursor has {len(cursors)} parts, and the stream {count} topics; "
-            "give the cursor of a stream with the same topics, or none to begin at the start"
+            f"The cursor has {len(cursors)} parts, but the stream has {count} topics. Pass the cursor of a "
+            "stream with the same topics, or none to start from the beginning."
         )
     if len(text) > MAX_CURSOR_CHARACTERS or not text.isascii() or not text.isprintable():
-        raise InvalidCursor("this is no cursor of the feed; leave it out to begin at the start")
+        raise InvalidCursor("Invalid cursor of the feed. Leave it out to start from the beginning.")
     return cursors
 
 
 def join_cursors(cursors: Sequence[str]) -> str:
-    """Where a stream of several topics stands."""
+    """The cursor of a stream of several topics."""
     return ";".join(cursors) if any(cursors) else ""

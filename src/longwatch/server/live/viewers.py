@@ -1,4 +1,4 @@
-"""Those who are connected: what wakes them, their heartbeat, and that the server is going down."""
+"""The connected clients of streams: what wakes them, their heartbeat, and the shutdown of the server."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from longwatch.server.live.read_ahead import ReadAhead
 from longwatch.server.live.subscription import FrameBroadcasts
 
 BEAT_SECONDS = 15
-STALLED_SECONDS = 0.5  # that somebody who takes nothing has left to go when the server goes down
+STALLED_SECONDS = 0.5  # at shutdown, for a viewer that consumes nothing
 
 
 class Viewer:
-    """One connection. It sleeps until something concerns it."""
+    """One connection. It sleeps until there is something for it."""
 
     __slots__ = (
         "_new_waiter",
         "_waiter",
         "beat",
         "group",
-        "has_word",
+        "has_notice",
         "is_closing",
         "is_gone",
         "read_ahead",
@@ -30,10 +30,10 @@ class Viewer:
     )
 
     def __init__(self) -> None:
-        self.is_gone = False  # the other side has left
-        self.is_closing = False  # the server is going down
+        self.is_gone = False  # the client has disconnected
+        self.is_closing = False  # the server shuts down
         self.beat: Frame | None = None  # to be sent
-        self.has_word = False  # one of these three: the one question that is asked for each delivery
+        self.has_notice = False  # one of these three: checked once for each delivery
         self.group = 0
         self.read_ahead = ReadAhead()
         self.task: asyncio.Task[object] | None = None
@@ -41,40 +41,40 @@ class Viewer:
         self._waiter: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
-        """Something is there, or has changed."""
+        """Resume the viewer's task."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     def leave(self) -> None:
-        """The other side has gone."""
-        self.is_gone = self.has_word = True
+        """The client has disconnected."""
+        self.is_gone = self.has_notice = True
         self.wake()
 
     def close(self) -> None:
-        """The server is going down."""
-        self.is_closing = self.has_word = True
+        """The server shuts down."""
+        self.is_closing = self.has_notice = True
         self.wake()
 
-    def give(self, beat: Frame) -> None:
+    def send_beat(self, beat: Frame) -> None:
         """Its next heartbeat is due."""
-        self.beat, self.has_word = beat, True
+        self.beat, self.has_notice = beat, True
         self.wake()
 
     def take_beat(self) -> Frame | None:
         """The heartbeat to send, if one is due."""
         beat, self.beat = self.beat, None
-        self.has_word = self.is_gone or self.is_closing
+        self.has_notice = self.is_gone or self.is_closing
         return beat
 
     def wait(self) -> asyncio.Future[None]:
-        """To be awaited until somebody wakes it, with nothing awaited since the last look for news."""
+        """Await this until `wake`; nothing may be awaited between the last check and this call."""
         waiter = self._waiter = self._new_waiter()
         return waiter
 
 
 class Viewers:
-    """Everybody who is connected. While there is nobody, nothing runs."""
+    """All viewers. Without any, nothing runs."""
 
     def __init__(
         self,
@@ -83,14 +83,14 @@ class Viewers:
         clock: Clock,
         *,
         beat_seconds: int = BEAT_SECONDS,
-        is_away: Callable[[], bool] = lambda: False,  # the journal does not answer
+        is_away: Callable[[], bool] = lambda: False,  # the journal cannot be read
     ) -> None:
         self._broadcasts = broadcasts
         self._closing = closing
         self._clock = clock
         self._is_away = is_away
         self._was_away = False
-        # A beat for everybody at once would delay what comes at that moment; so each second has its own few.
+        # A beat for all viewers at once would delay other messages, so each second has its own group.
         self._groups: list[dict[Viewer, None]] = [{} for _ in range(beat_seconds)]
         self._next = 0
         self._count = 0
@@ -100,7 +100,7 @@ class Viewers:
         return self._count
 
     def enter(self, viewer: Viewer) -> None:
-        """Somebody has connected, in the task that serves it."""
+        """Add a viewer, in the task that serves it."""
         viewer.task = asyncio.current_task()
         if self._closing.is_set():
             viewer.close()
@@ -110,12 +110,12 @@ class Viewers:
         self.keep()
 
     def exit(self, viewer: Viewer) -> None:
-        """The connection is over."""
+        """Remove a viewer."""
         if self._groups[viewer.group].pop(viewer, viewer) is None:
             self._count -= 1
 
     def keep(self) -> None:
-        """Beat, and listen for the end of the server, as long as there is anybody or any line."""
+        """Send beats and wait for the shutdown, as long as there are viewers or broadcasts."""
         if self._keeper is None and not self._closing.is_set():
             self._keeper = asyncio.get_running_loop().create_task(self._keep(), name="longwatch-viewers")
 
@@ -136,12 +136,12 @@ class Viewers:
     def _beat(self) -> None:
         self._next = (self._next + 1) % len(self._groups)
         was_away, self._was_away = self._was_away, self._is_away()
-        # That the journal went away or came back is for everybody at once.
+        # That the journal became unavailable or available is sent to all viewers at once.
         group: Collection[Viewer] = self._groups[self._next] if was_away == self._was_away else self._all()
         if group:
             frame = beat(self._clock.now_ms(), is_away=self._was_away)
             for viewer in group:
-                viewer.give(frame)
+                viewer.send_beat(frame)
 
     async def _close(self) -> None:
         for viewer in self._all():
@@ -149,7 +149,7 @@ class Viewers:
         self._broadcasts.close()
         if self._count:
             await asyncio.sleep(STALLED_SECONDS)
-        for viewer in self._all():  # they take nothing, not even that it is over
+        for viewer in self._all():  # they consume nothing, not even the notice of the shutdown
             if viewer.task is not None:
                 viewer.task.cancel()
 
