@@ -18,7 +18,7 @@ SILENT_SECONDS = 40.0  # longer than any event is on its way unannounced
 LIVE_SECONDS = 60.0  # after which the cursor of a poll holds nothing of the history any more
 CURSOR_CHARACTERS = 1_000  # in it then, and for each event without a number that came in this time
 CHARACTERS_A_KEY = 10
-JOURNAL_AWAY = "the journal did not answer"  # in the message of a watch that may have missed stragglers
+JOURNAL_AWAY = "the journal did not respond"  # in the message of a watch that may have missed late events
 
 REASONS = {
     RunEnd.COMPLETE: {Reason.ENDED},
