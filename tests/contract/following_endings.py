@@ -272,7 +272,7 @@ class EndingsContract(FollowingBasis):
             items = aiter(follower)
             assert isinstance(await anext(items), CaughtUp)
 
-            with pytest.raises(RuntimeError, match="another follower"):
+            with pytest.raises(RuntimeError, match="already followed"):
                 aiter(follower)
 
             await items.aclose()

@@ -1,4 +1,4 @@
-"""Hearing that another process has written to a SQLite file."""
+"""The change signal of a SQLite file that another process writes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A descriptor that tells of writes before they can be read."""
+"""The arrivals reader with a signal that reports writes before they can be read."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def test_a_look_that_never_began_leaves_nothing_open(
     hub = Hub(syncing, subscribe=pipes.subscribe)
     watch = Watch(hub.follow(new_run()))
     await watch.caught_up()
-    monkeypatch.setattr(hub._threads, "look", lambda call: is_asked_for.set())
+    monkeypatch.setattr(hub._threads, "poll", lambda call: is_asked_for.set())
     pipes.all[0].tell()
     await is_asked_for.wait()
 
