@@ -119,7 +119,7 @@ def check_journal(settings: Settings, clock: Clock, finding: Finding) -> None:
         path = path.absolute()
         finding.add("kind", "SQLite")
         if not path.exists():
-            finding.add("file", path, "missing; the first event creates it")
+            finding.add("file", path, "does not exist yet; the first event creates it")
             _check_parent(path, finding)
             return
         _check_file(path, finding)
@@ -280,7 +280,7 @@ def _check_store_file(path: Path, kind: str, settings: Settings, finding: Findin
     path = path.absolute()
     journal = sqlite_path(settings.journal)
     if not path.exists():
-        finding.add("file", path, f"missing; the first {kind} creates it")
+        finding.add("file", path, f"does not exist yet; the first {kind} creates it")
         _check_parent(path, finding)
         return
     if journal is not None and journal.absolute() == path:
@@ -327,7 +327,7 @@ def check_outbox(settings: Settings, clock: Clock, finding: Finding) -> None:
 
     path = settings.outbox_path
     if not path.exists():
-        finding.add("file", path, "missing: no event ever had to wait")
+        finding.add("file", path, "does not exist: no event has had to wait")
         _check_parent(path, finding)
         return
     _check_file(path, finding)
