@@ -43,7 +43,7 @@ class FileView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileList:
+class FileListView:
     """Files by path, with every change up to `version` of the project."""
 
     __pydantic_config__ = STRICT
@@ -85,7 +85,7 @@ def change_since(entry: FileEntry, versions: Mapping[str, int] | None) -> Change
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileChanges:
+class ChangedFiles:
     """Only the files that changed."""
 
     __pydantic_config__ = STRICT

@@ -1,4 +1,4 @@
-"""The server as one ASGI application: the guard, the hot answers, then FastAPI with everything else."""
+"""The server as one ASGI application: the guard, the fast routes, then FastAPI with all other routes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from longwatch.server.spooled_response import SpooledBodies
 
 GZIP_FROM_BYTES = 1_000
 QUOTED = ("/api/runs/", "/api/executions/")
-GZIP_LEVEL = 5  # of 9: nearly as small, at a third of the time
+GZIP_LEVEL = 5  # nearly as small as with 9, in a third of the time
 
 
 def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp:
-    """The whole server over these parts, which the caller opens and closes."""
+    """The whole server. The caller opens and closes its parts."""
     api = create_api(context, pages=pages)
     compressed = GZipMiddleware(api, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     status = FastStatus(CatchAll(SpooledBodies(compressed)), context)
@@ -51,7 +51,7 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
 
 
 def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI:
-    """The routes alone."""
+    """The routes without the guard and the fast routes."""
     app = FastAPI(
         title="longwatch",
         version=version("longwatch"),
@@ -82,7 +82,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
 
 
 class RawRunPaths:
-    """Leaves the id of a run or an execution quoted until its route is found: it may hold a slash."""
+    """Leaves the id of a run or an execution quoted until its route is found, since it may have a slash."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -38,7 +38,7 @@ class ProjectView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectList:
+class ProjectListView:
     """All projects, oldest first."""
 
     __pydantic_config__ = STRICT

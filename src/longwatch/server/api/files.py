@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from longwatch.documents.files import FileEntry, FileKind
-from longwatch.documents.views import FileChanges, FileChangeView, FileList, FileView, WriteResult
+from longwatch.documents.views import ChangedFiles, FileChangeView, FileListView, FileView, WriteResult
 from longwatch.errors import DocumentNotFound, InvalidUpdate
 from longwatch.server.api.long_polling import deadline
 from longwatch.server.api.openapi import (
@@ -84,7 +84,7 @@ class FileStatusRequest(RequestBody):
     )
 
 
-@router.get("/files", response_class=Response, responses=etag_responses(FileList, 404))
+@router.get("/files", response_class=Response, responses=etag_responses(FileListView, 404))
 async def list_files(
     context: ContextDep,
     project_id: ProjectId,
@@ -105,7 +105,7 @@ async def list_files(
     if matches(if_none_match, etag):
         return not_modified(etag)
     found = await context.call(context.documents.files, project_id, prefix=prefix or None, since=since)
-    files = FileList(version=found.version, files=[FileView.of(entry) for entry in found.files])
+    files = FileListView(version=found.version, files=[FileView.of(entry) for entry in found.files])
     return json_response(files, etag=_list_etag(found.version, prefix, since))
 
 
@@ -118,19 +118,19 @@ def _version_etag(version: int) -> str:
     return f'W/"v{version}"'
 
 
-@router.post("/files/status", response_class=Response, responses=write_responses(FileChanges, 404))
+@router.post("/files/status", response_class=Response, responses=write_responses(ChangedFiles, 404))
 async def changed_files(
-    context: ContextDep, project_id: ProjectId, known: Annotated[FileStatusRequest, Body()]
+    context: ContextDep, project_id: ProjectId, wanted: Annotated[FileStatusRequest, Body()]
 ) -> Response:
     """List the files that differ from the client's versions. Without versions, all requested files."""
     await must_exist(context, project_id)
-    if known.paths is not None:
-        found: Iterable[FileEntry] = await context.call(context.documents.entries, project_id, known.paths)
+    if wanted.paths is not None:
+        found: Iterable[FileEntry] = await context.call(context.documents.entries, project_id, wanted.paths)
     else:
         listed = await context.call(context.documents.files, project_id, since=0)
         found = listed.files
-    changes = (FileChangeView.of(entry, known.versions) for entry in found)
-    return json_response(FileChanges(changes=[change for change in changes if change is not None]))
+    changes = (FileChangeView.of(entry, wanted.versions) for entry in found)
+    return json_response(ChangedFiles(changes=[change for change in changes if change is not None]))
 
 
 @router.get(

@@ -14,7 +14,7 @@ from longwatch.server.context import ServerContext
 from longwatch.server.responses import json_response, matches, not_modified, weak_etag
 from longwatch.turns.projects import Conversation
 from longwatch.turns.turn import tag_of
-from longwatch.turns.views import ProjectList, ProjectView, SessionList, SessionView
+from longwatch.turns.views import ProjectListView, ProjectView, SessionList, SessionView
 
 router = APIRouter(prefix="/api/projects", tags=["projects"])
 
@@ -43,14 +43,16 @@ class CreateSessionRequest(RequestBody):
     title: Annotated[str, Field(max_length=1000)] = ""
 
 
-@router.get("", response_class=Response, responses=etag_responses(ProjectList))
+@router.get("", response_class=Response, responses=etag_responses(ProjectListView))
 async def list_projects(context: ContextDep, if_none_match: IfNoneMatch = "") -> Response:
     """List projects, oldest first."""
     projects = await context.call(context.conversations.projects)
     etag = weak_etag(*((project.id, project.name, project.order) for project in projects))
     if matches(if_none_match, etag):
         return not_modified(etag)
-    return json_response(ProjectList(projects=[ProjectView.of(project) for project in projects]), etag=etag)
+    return json_response(
+        ProjectListView(projects=[ProjectView.of(project) for project in projects]), etag=etag
+    )
 
 
 @router.post(
