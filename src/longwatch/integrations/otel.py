@@ -63,8 +63,6 @@ class SpanRun:
 
 @dataclass(slots=True, kw_only=True)
 class OpenSpan:
-    """A span that has not ended yet."""
-
     run: SpanRun
     recorded_as: SpanKind | None = None
     parent_call_id: str | None = None  # the nearest enclosing call that is recorded

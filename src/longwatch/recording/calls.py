@@ -92,11 +92,9 @@ class ActiveCall(RecordingScope):
 
     @property
     def scope(self) -> RecordingScope:
-        """The scope of the code inside the call."""
         return self
 
     def succeed(self, result: object) -> None:
-        """Record that the call returned."""
         try:
             fields = self._plan.ending("completed")
             weight = 0

@@ -175,7 +175,6 @@ class Capture:
             self._secrets = secrets
 
     def value(self, value: object) -> object:
-        """Copy any value."""
         kind = type(value)
         if kind is str:
             return self._text(cast(str, value))

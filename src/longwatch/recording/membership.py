@@ -47,7 +47,6 @@ class Membership:
 
     @property
     def process(self) -> ProcessIdentity:
-        """This process."""
         if self._process is None:
             from longwatch.model.process import this_process  # the first run loads it
 

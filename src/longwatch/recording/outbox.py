@@ -213,7 +213,6 @@ class Outbox:
             )
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
 

@@ -110,7 +110,6 @@ class Producers:
 
     @property
     def are_open(self) -> bool:
-        """Whether any producer is open."""
         return bool(self._open)
 
     def name_of(self, run_id: str) -> str | None:

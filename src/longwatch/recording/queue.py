@@ -53,7 +53,6 @@ class CloseRun:
 
 
 def drain_queue(queue: SimpleQueue[None]) -> None:
-    """Remove all items from the queue."""
     try:
         while True:
             queue.get_nowait()

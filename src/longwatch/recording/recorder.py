@@ -115,7 +115,6 @@ class Recorder:
 
     @property
     def journal_url(self) -> str:
-        """The URL of the journal."""
         return self._target if isinstance(self._target, str) else self._target.url
 
     def limits(self, policy: str | None = None) -> CaptureLimits | None:
@@ -150,7 +149,6 @@ class Recorder:
         return unredacted_fields(type)
 
     def put(self, draft: EventDraft) -> None:
-        """Queue an event of the observed code."""
         crowded = draft.weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
         if crowded and not self._backpressure.enter(draft.run_id, draft.weight):
             return

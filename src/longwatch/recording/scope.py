@@ -87,7 +87,6 @@ def new_attempt() -> str:
 
 
 def is_attempt(text: str) -> bool:
-    """Whether the text is a valid id of an attempt."""
     return len(text) == ATTEMPT_DIGITS and set(text) <= set("0123456789abcdef")
 
 

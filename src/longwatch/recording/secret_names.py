@@ -130,7 +130,6 @@ class SecretNames:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field of this name usually holds a secret."""
     words = [word.lower() for word in _WORDS.findall(name[-NAME_CHARACTERS:])]
     while words:
         if _ends_secret(words):

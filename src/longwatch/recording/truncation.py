@@ -330,7 +330,6 @@ class OmittedBytes:
         self.is_exact = True  # False: the counts are minimums
 
     def text(self, text: str) -> None:
-        """Count a text, or a part of one."""
         if len(text) > self._characters_left:
             self.is_exact = False
             self.json += len(text)
@@ -359,7 +358,6 @@ class OmittedBytes:
         self._add(self._add_map(entries, count))
 
     def value(self, value: object) -> None:
-        """Count a whole value."""
         self._add([value])
 
     def bytes(self, count: int, *, copied: int) -> None:

@@ -109,17 +109,14 @@ class ServerClient:
 
 
 def turn_path(project_id: str, session_id: str, turn_id: str) -> str:
-    """The path of a turn."""
     return f"{project_path(project_id)}/sessions/{_quote(session_id)}/turns/{_quote(turn_id)}"
 
 
 def project_path(project_id: str) -> str:
-    """The path of a project."""
     return f"/api/projects/{_quote(project_id)}"
 
 
 def document_path(project_id: str, path: str) -> str:
-    """The path of a document."""
     return f"{project_path(project_id)}/documents/{quote(path)}"
 
 

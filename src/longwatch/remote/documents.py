@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One file of a project."""
-
     path: str
     version: int
     last_modified: datetime
@@ -33,7 +31,6 @@ class File:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> File:
-        """From a response."""
         return cls(
             path=wire["path"],
             version=wire["version"],
@@ -46,8 +43,6 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange:
-    """A change of one file."""
-
     file_path: str
     last_modified: datetime  # of a deleted file: as last seen
     change_type: str  # created, modified or deleted
@@ -55,7 +50,6 @@ class DocumentChange:
 
 
 def files_of(wire: Mapping[str, Any]) -> dict[str, File]:
-    """The files of a list, by path."""
     return {entry["path"]: File.of(entry) for entry in wire["files"] if not entry["deleted"]}
 
 

@@ -120,6 +120,5 @@ class ServerPolling(ABC):
 
 
 def call_back(callback: Callable[[Any], object] | None, value: object) -> None:
-    """Call an optional callback."""
     if callback is not None:
         callback(value)

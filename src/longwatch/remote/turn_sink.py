@@ -68,7 +68,6 @@ class RemoteTurnStatus:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any], turn_id: str) -> RemoteTurnStatus:
-        """From a response with the turn or its status."""
         status = STATUSES.get(wire["status"], Status.UNKNOWN)
         created, completed = wire.get("created_at"), wire.get("completed_at")
         took = None
@@ -87,8 +86,6 @@ class RemoteTurn:
 
 
 class RemoteTurns:
-    """Creates and finds turns on a server."""
-
     def __init__(self, calls: BlockingClient, clock: Clock) -> None:
         self._calls = calls
         self._clock = clock

@@ -27,14 +27,11 @@ class TurnBlock:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> TurnBlock:
-        """From a response."""
         return cls(wire["id"], wire["sequence"], wire["type"], wire["content"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn of a session."""
-
     id: str
     status: str  # pending, running, completed or failed
     prompt: str | None
@@ -51,7 +48,6 @@ class Turn:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> Turn:
-        """From a response."""
         return cls(
             id=wire["id"],
             status=wire["status"],

@@ -16,8 +16,6 @@ FIXED_BYTES = 500  # reserved for the fields that are never truncated
 
 
 class EventMaker:
-    """Makes events that a journal can store."""
-
     def __init__(self, journal: Journal, settings: Settings | None = None) -> None:
         self._secrets = SecretNames(settings.redact_keys if settings is not None else ())
         self._max_bytes = settings.max_payload_bytes if settings is not None else MAX_PAYLOAD_BYTES

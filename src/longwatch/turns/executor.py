@@ -44,8 +44,6 @@ EXIT_WAIT_SECONDS = 10.0  # for a process to exit after its agent has reported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCommand:
-    """The command of a turn."""
-
     command: Sequence[str]
     environment: Mapping[str, str]
     prompt: str | None = None  # sent to standard input; None: the command inherits it
@@ -227,7 +225,6 @@ class Executor:
 
 
 def succeeded(executed: ExecutorResult) -> bool:
-    """Whether the turn succeeded."""
     return executed.turn.status is Status.SUCCEEDED
 
 

@@ -16,7 +16,6 @@ _TURN_ID = re.compile(rf"{TURN_PREFIX}[A-Za-z0-9._-]{{1,{LONGEST_ID - len(TURN_P
 
 
 def project_run(project_id: str) -> str:
-    """The run of a project."""
     return f"project:{validate_id('project', project_id)}"
 
 
@@ -27,7 +26,6 @@ def conversation_run(project_id: str, conversation_id: str) -> str:
 
 
 def new_id() -> str:
-    """A new id for a project or a conversation."""
     return secrets.token_hex(6)
 
 

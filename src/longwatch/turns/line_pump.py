@@ -51,7 +51,6 @@ class LineQueue:
             return True
 
     def close(self) -> None:
-        """Accept no more lines."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

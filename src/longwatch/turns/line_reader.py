@@ -51,8 +51,6 @@ class LineBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One event of a line."""
-
     type: str
     parse_object: Mapping[str, object]
     fixed: Mapping[str, object] = field(default_factory=dict)

@@ -39,7 +39,6 @@ class Project:
         return self.order[0] if self.order is not None else 0
 
     def plus(self, events: Iterable[Event]) -> Project:
-        """The project with these events applied."""
         project, added = self, list(self.conversation_ids)
         for event in sorted(events, key=lambda event: event.order):
             if event.type == "project_created" and (project.order is None or event.order < project.order):
@@ -96,7 +95,6 @@ class Conversation:
         return next((turn for turn in self.turns if turn.turn_id == turn_id), None)
 
     def plus(self, events: Iterable[Event]) -> Conversation:
-        """The conversation with these events applied."""
         conversation, added = self, {turn.turn_id: turn for turn in self.turns}
         for event in events:
             if event.type == "conversation_created":
@@ -119,7 +117,6 @@ class ProjectList:
     ids: tuple[str, ...] = ()
 
     def plus(self, events: Iterable[Event]) -> ProjectList:
-        """The list with these events applied."""
         added = list(self.ids)
         for event in sorted(events, key=lambda event: event.order):
             project_id = text_of(event.payload, "project_id")
@@ -172,7 +169,6 @@ class Projects:
         return self._project(project_id)
 
     def projects(self) -> list[Project]:
-        """All projects, the first one first."""
         listed = self._lists.read(PROJECTS_RUN, ProjectList)
         return [project for id in listed.ids if (project := self._project(id)).exists]
 

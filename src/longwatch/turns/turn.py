@@ -40,8 +40,6 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {  # kind of block -> its fields
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a turn."""
-
     id: str  # of its event
     name: str  # identifies a repeated block, see `part_of`
     kind: str
@@ -115,8 +113,6 @@ class TurnReport:
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The creation of a turn."""
-
     order: Order
     project_id: str
     conversation_id: str

@@ -17,8 +17,6 @@ RETRY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TurnName:
-    """Identifies a turn."""
-
     project_id: str
     conversation_id: str
     turn_id: str
@@ -31,8 +29,6 @@ class TurnName:
 
 
 class TurnStatus(Protocol):
-    """The status of a turn."""
-
     @property
     def turn_id(self) -> str: ...
     @property

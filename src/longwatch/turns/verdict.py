@@ -145,7 +145,6 @@ def _process_end(type_: str, fields: Mapping[str, object]) -> tuple[ProcessEnd, 
 
 
 def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, fields: Mapping[str, object]) -> Event:
-    """The terminal event of a turn."""
     return maker.event(turn_id, ending_id(turn_id), type_, at, fields)
 
 

@@ -71,7 +71,6 @@ class Child:
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
         self.send(signal.SIGKILL)
 
     def has_leftovers(self) -> bool:
@@ -85,7 +84,6 @@ class Child:
         return True
 
     def close(self) -> None:
-        """Close the pipes."""
         self.stdout.close()
         self.stderr.close()
         os.close(self.exited)

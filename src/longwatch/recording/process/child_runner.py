@@ -104,8 +104,6 @@ class _ThreadReport(Enum):
 
 
 class ChildRunner:
-    """Runs one process."""
-
     def __init__(self, stop_policy: StopPolicy, *, warn: Callable[[str], None], clock: Clock) -> None:
         self.stop_policy = stop_policy
         self._warn = warn

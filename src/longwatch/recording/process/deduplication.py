@@ -58,7 +58,6 @@ class Deduplicator:
         self._ahead: OrderedDict[Identity, int] = OrderedDict()
 
     def add_printed(self, event: ForeignEvent, now: float) -> None:
-        """Add an event that the process printed."""
         name = identity_of(event)
         if self._ahead.get(name, 0) > 0:
             self._count(name, -1)
@@ -160,11 +159,9 @@ class DeduplicatingRecorder:
         self._thread = threading.Thread(target=self._work, name="longwatch-channels", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that reads the journal."""
         self._thread.start()
 
     def add(self, printed: ForeignEvent | OwnEvent) -> None:
-        """Add an event that the process printed."""
         if isinstance(printed, OwnEvent):
             self._record_own(printed.event)
             return

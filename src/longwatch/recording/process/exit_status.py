@@ -26,7 +26,6 @@ class Exit:
 
     @property
     def shell_code(self) -> int:
-        """The exit code that a shell would report."""
         return BY_SIGNAL + self.signal_number if self.signal_number is not None else self.code or 0
 
     @property

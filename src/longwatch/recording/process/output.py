@@ -117,7 +117,6 @@ LineContent = Output | ParseError | OwnEvent | ForeignEvent
 
 
 def parse_line(line: OutputLine) -> LineContent:
-    """Parse a line of standard output."""
     trimmed = line.text.strip()
     if not trimmed.startswith("{"):
         return Output(line.shown)

@@ -58,8 +58,6 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended."""
-
     exit_code: int  # that longwatch exits with
     status: Status
     description: str

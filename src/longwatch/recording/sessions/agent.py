@@ -120,7 +120,6 @@ class AgentSession:
         return tasks
 
     def on_entrypoint_failure(self, error: BaseException) -> None:
-        """Journal the failure of the entrypoint."""
         with self._lock:
             is_task_running = self._in_threads or any(not task.done() for task in self._tasks)
         if is_task_running:
@@ -312,7 +311,6 @@ def _run_work(work: BackgroundWork) -> None:
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Whether calling the function returns a coroutine."""
     return iscoroutinefunction(function)
 
 

@@ -67,7 +67,6 @@ def read_line(text: str) -> Mapping[str, object]:
 
 
 def parse_object(line: Mapping[str, object]) -> ParsedLine:
-    """Parse the JSON object of a line."""
     parser = PARSERS.get(text_of(line, "type") or "")
     found = parser(line) if parser is not None else ParsedLine(rest=line)
     parent = text_of(line, "parent_tool_use_id")

@@ -19,8 +19,6 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockContent:
-    """One block in a line."""
-
     kind: BlockKind
     fields: Mapping[str, object]
     tool_use_id: str | None = None  # shared by the use of a tool and its result
@@ -44,8 +42,6 @@ class Reported(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """The agent's report of its turn."""
-
     reported: Reported
     reason: str | None = None  # None only for success
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -94,8 +90,6 @@ def apply_denials(report: AgentReport, denied: Iterable[str]) -> AgentReport:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """The content of one line."""
-
     blocks: tuple[BlockContent, ...] = ()
     report: AgentReport | None = None
     rest: Mapping[str, object] | None = None  # the line, without what became blocks
