@@ -12,11 +12,11 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from longwatch.errors import InvalidInput, RequestRefused, Throttled, Unreachable
+from longwatch.errors import InvalidInput, Unreachable
+from longwatch.remote.client import error_of
 from longwatch.storage.http import HttpClient
 
 TIMEOUT_SECONDS = 15.0
-RETRYABLE = frozenset({408, 425})  # statuses
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -89,7 +89,7 @@ class BlockingClient:
                 if response.status == 304:
                     return ServerResponse(304, response.headers.get("ETag"), None)
                 if not 200 <= response.status < 300:
-                    raise _error_from(method, url, response)
+                    raise error_of(method, url, response.status, response.reason, _read_error(response))
                 content = response.read(MAX_RESPONSE_BYTES)
                 return ServerResponse(response.status, response.headers.get("ETag"), json.loads(content))
         except (OSError, HTTPException, ValueError) as error:
@@ -110,15 +110,8 @@ def validate_server_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _error_from(method: str, url: str, response: HTTPResponse) -> Exception:
-    """The error for a status from 300 on, also from a proxy with other bodies."""
+def _read_error(response: HTTPResponse) -> bytes:
     try:
-        content = json.loads(response.read(MAX_RESPONSE_BYTES))["error"]
-        code, message = str(content["code"]), str(content["message"])
-    except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        code, message = "http_error", f"the response was {response.status} {response.reason}"
-    if response.status == 429:
-        return Throttled(f"{method} {url}: {message}")
-    if response.status >= 500 or response.status in RETRYABLE:
-        return Unreachable(f"{method} {url}: {message}")
-    return RequestRefused(response.status, code, message)
+        return response.read(MAX_RESPONSE_BYTES)
+    except (OSError, HTTPException):  # the status decides
+        return b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 10.0
 MAX_CACHED = 256  # responses
-RETRYABLE = frozenset({408, 425, 429})  # statuses
+RETRYABLE = frozenset({408, 425})  # statuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,7 @@ class ServerClient:
             raise Unreachable(f"No response from {url}: {reason}. Is the server running?") from error
         if response.status_code < 400:
             return response
-        code, message = _error_of(response)
-        if response.status_code == 429:
-            raise Throttled(f"{method} {url}: {message}")
-        if response.status_code >= 500 or response.status_code in RETRYABLE:
-            raise Unreachable(f"{method} {url}: {message}")
-        raise RequestRefused(response.status_code, code, message)
+        raise error_of(method, url, response.status_code, response.reason_phrase, response.content)
 
     async def aclose(self) -> None:
         """Close the HTTP client, unless the caller provided it."""
@@ -124,13 +120,18 @@ def _quote(text: str) -> str:
     return quote(text, safe="")
 
 
-def _error_of(response: httpx2.Response) -> tuple[str, str]:
-    """The code and message of an error, also from a proxy with other bodies."""
+def error_of(method: str, url: str, status: int, reason: str, body: bytes) -> Exception:
+    """The exception for an error response, also from a proxy with other bodies."""
     try:
-        reason = response.json()["error"]
-        return str(reason["code"]), str(reason["message"])
+        error = json.loads(body)["error"]
+        code, message = str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
-        return "http_error", f"the response was {response.status_code} {response.reason_phrase}"
+        code, message = "http_error", f"the response was {status} {reason}"
+    if status == 429:
+        return Throttled(f"{method} {url}: {message}")
+    if status >= 500 or status in RETRYABLE:
+        return Unreachable(f"{method} {url}: {message}")
+    return RequestRefused(status, code, message)
 
 
 def _new_http() -> httpx2.AsyncClient:

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from longwatch.clock import Clock, ms_from_iso
 from longwatch.errors import (
-    InvalidInput,
     NotWorthAnotherTry,
     RequestRefused,
     TurnEnded,
@@ -85,43 +84,33 @@ class RemoteTurn:
     prompt: str | None
 
 
-class RemoteTurns:
-    def __init__(self, calls: BlockingClient, clock: Clock) -> None:
-        self._calls = calls
-        self._clock = clock
+def create_turn(
+    client: BlockingClient, clock: Clock, project_id: str, session_id: str | None, prompt: str | None
+) -> RemoteTurn:
+    """Create a turn on a server, with its project and session if they do not exist."""
+    session, turn_id = session_id or new_id(), new_turn_id()
+    # The first call fails at once if the server is unreachable; later ones wait for a restart.
+    client.post("/api/projects", {"id": project_id})
+    sessions = f"{project_path(project_id)}/sessions"
+    call_with_retries(clock, lambda: client.post(sessions, {"id": session}))
+    request = {"id": turn_id, **({} if prompt is None else {"prompt": prompt})}
+    turns = turn_path(project_id, session, turn_id).rpartition("/")[0]
+    return _turn(call_with_retries(clock, lambda: client.post(turns, request)))
 
-    def create(self, project_id: str, session_id: str | None, prompt: str | None) -> RemoteTurn:
-        """Create a turn, with its project and session if they do not exist."""
-        session, turn_id = session_id or new_id(), new_turn_id()
-        # The first call fails at once if the server is unreachable; later ones wait for a restart.
-        self._calls.post("/api/projects", {"id": project_id})
-        sessions = f"{project_path(project_id)}/sessions"
-        call_with_retries(self._clock, lambda: self._calls.post(sessions, {"id": session}))
-        wanted = {"id": turn_id, **({} if prompt is None else {"prompt": prompt})}
-        turns = turn_path(project_id, session, turn_id).rpartition("/")[0]
-        return _turn(call_with_retries(self._clock, lambda: self._calls.post(turns, wanted)))
 
-    def find(self, turn_id: str, project_id: str | None, session_id: str | None) -> RemoteTurn:
-        """Find a turn by its id. Its run names project and session if the caller does not."""
-        try:
-            if project_id is None or session_id is None:
-                run = self._calls.get(f"/api/runs/{quote(turn_id, safe='')}").value
-                kind, _, conversation = str(run.get("parent_run_id") or "").partition(":")
-                if kind != "conversation":
-                    raise TurnNotFound(f"{turn_id!r} is not a turn. Check the id.")
-                found_project, _, found_session = conversation.partition(":")
-                for option, wanted, found in (
-                    ("--project", project_id, found_project),
-                    ("--session", session_id, found_session),
-                ):
-                    if wanted is not None and wanted != found:
-                        raise InvalidInput(f"Turn {turn_id} belongs to {found!r}. Remove {option} {wanted}.")
-                project_id, session_id = found_project, found_session
-            return _turn(self._calls.get(turn_path(project_id, session_id, turn_id)).value)
-        except RequestRefused as error:
-            if error.status == 404:
-                raise TurnNotFound(error.message) from error
-            raise
+def find_turn(client: BlockingClient, turn_id: str) -> RemoteTurn:
+    """Find a turn on a server by its id. Its run names project and session."""
+    try:
+        run = client.get(f"/api/runs/{quote(turn_id, safe='')}").value
+        kind, _, conversation = str(run.get("parent_run_id") or "").partition(":")
+        if kind != "conversation":
+            raise TurnNotFound(f"{turn_id!r} is not a turn. Check the id.")
+        project_id, _, session_id = conversation.partition(":")
+        return _turn(client.get(turn_path(project_id, session_id, turn_id)).value)
+    except RequestRefused as error:
+        if error.status == 404:
+            raise TurnNotFound(error.message) from error
+        raise
 
 
 class RemoteTurnSink:

@@ -22,7 +22,7 @@ from longwatch.errors import InvalidInput, RequestRefused, Unreachable
 from longwatch.journal.memory import MemoryJournal
 from longwatch.remote.blocking_client import BlockingClient
 from longwatch.remote.executor_watchdog import ExecutorWatchdog
-from longwatch.remote.turn_sink import RemoteTurns, RemoteTurnSink
+from longwatch.remote.turn_sink import RemoteTurnSink, create_turn
 from longwatch.server.access.limits import ServerLimits
 from longwatch.server.access.tokens import Access, Tokens
 from longwatch.server.app import create_app
@@ -53,7 +53,7 @@ async def listening(file: Path, **options: Any) -> AsyncIterator[str]:
 
 
 def sink_of(calls: BlockingClient, warnings: list[str]) -> RemoteTurnSink:
-    turn = RemoteTurns(calls, SYSTEM_CLOCK).create("p", "s", None)
+    turn = create_turn(calls, SYSTEM_CLOCK, "p", "s", None)
     return RemoteTurnSink(
         calls, turn.name, maker=EventMaker(MemoryJournal()), warn=warnings.append, clock=SYSTEM_CLOCK
     )
@@ -122,7 +122,7 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
     server: ServerProcess,
 ) -> None:
     calls = BlockingClient(server.url)
-    turn = RemoteTurns(calls, SYSTEM_CLOCK).create("elsewhere", "s", None)
+    turn = create_turn(calls, SYSTEM_CLOCK, "elsewhere", "s", None)
     path = RemoteTurnSink(
         calls, turn.name, maker=EventMaker(MemoryJournal()), warn=print, clock=SYSTEM_CLOCK
     ).path

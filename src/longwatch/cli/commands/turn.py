@@ -199,7 +199,8 @@ def _open_in_journal(
     with open_journal(settings=settings, clock=invocation.clock) as journal:
         conversations = Conversations(journal, invocation.clock, settings=settings)
         if request.turn_id is not None:
-            turn = _find_turn(conversations, request.turn_id, request.project, request.session)
+            turn = conversations.find_turn(request.turn_id)
+            _check_owner(TurnName.of(turn), request)
         else:
             project = request.project or DEFAULT_PROJECT
             turn = _create_turn(conversations, project, request.session, request.prompt)
@@ -225,19 +226,14 @@ def _create_turn(
     return conversations.create_turn(project, conversation.id, prompt)
 
 
-def _find_turn(
-    conversations: Conversations, turn_id: str, project: str | None, session: str | None
-) -> TurnState:
-    """Find an existing turn, and check it against --project and --session."""
-    turn = conversations.find_turn(turn_id)
-    assert turn.creation is not None
+def _check_owner(name: TurnName, request: TurnRequest) -> None:
+    """Raise `InvalidInput` if --project or --session names another one than the turn's."""
     for option, given, found in (
-        ("--project", project, turn.creation.project_id),
-        ("--session", session, turn.creation.conversation_id),
+        ("--project", request.project, name.project_id),
+        ("--session", request.session, name.conversation_id),
     ):
         if given is not None and given != found:
-            raise InvalidInput(f"Turn {turn_id} belongs to {found!r}. Remove {option} {given}.")
-    return turn
+            raise InvalidInput(f"Turn {name.turn_id} belongs to {found!r}. Remove {option} {given}.")
 
 
 def _printer(output: str, *, quiet: bool, invocation: Invocation) -> Callable[[Sequence[Event]], None]:
@@ -282,15 +278,16 @@ def _open_on_server(
     """Create or find the turn on a server."""
     from longwatch.journal.memory import MemoryJournal
     from longwatch.remote.blocking_client import BlockingClient
-    from longwatch.remote.turn_sink import RemoteTurns, RemoteTurnSink
+    from longwatch.remote.turn_sink import RemoteTurnSink, create_turn, find_turn
     from longwatch.turns.events import EventMaker
 
     calls = BlockingClient(server, token=token)
-    turns = RemoteTurns(calls, invocation.clock)
     if request.turn_id is not None:
-        turn = turns.find(request.turn_id, request.project, request.session)
+        turn = find_turn(calls, request.turn_id)
+        _check_owner(turn.name, request)
     else:
-        turn = turns.create(request.project or DEFAULT_PROJECT, request.session, request.prompt)
+        project = request.project or DEFAULT_PROJECT
+        turn = create_turn(calls, invocation.clock, project, request.session, request.prompt)
     maker = EventMaker(MemoryJournal(), settings)
     sink = RemoteTurnSink(calls, turn.name, maker=maker, warn=_warn, clock=invocation.clock)
     unsent = UnsentLines(

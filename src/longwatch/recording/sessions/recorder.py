@@ -159,12 +159,12 @@ class SessionRecorder:
 
     def _event(self, status: str, error: BaseException | str | None, payload: Mapping[str, object]) -> Event:
         """The event, redacted and truncated except for `execution`, which the state machine compares."""
-        fields_given = dict(payload)
+        given = dict(payload)
         if error is not None:
-            fields_given["error_message"] = error if isinstance(error, str) else failure_text(error)
-        elif is_failure_status(status) and not fields_given.get("error_message"):
-            fields_given["error_message"] = "no message"
-        copy, weight = capture_fields(fields_given, FULL, self._secrets)
+            given["error_message"] = error if isinstance(error, str) else failure_text(error)
+        elif is_failure_status(status) and not given.get("error_message"):
+            given["error_message"] = "no message"
+        copy, weight = capture_fields(given, FULL, self._secrets)
         fixed = {} if self.execution is None else {"execution": self.execution}
         fields, text = clean_payload(copy, self._max_payload_bytes, weight, fixed)
         at = self._next_ms()
@@ -214,6 +214,6 @@ def open_session_journal(environment: Mapping[str, str] = os.environ) -> Journal
 
 @cache
 def _open_once(url: str, table: str | None, region: str | None) -> Journal:
-    fields_given = {TABLE_VARIABLE: table, REGION_VARIABLE: region}
-    named = {name: value for name, value in fields_given.items() if value}
+    given = {TABLE_VARIABLE: table, REGION_VARIABLE: region}
+    named = {name: value for name, value in given.items() if value}
     return open_journal(url, settings=load_settings(environment={**os.environ, **named}))
