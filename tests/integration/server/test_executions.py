@@ -286,7 +286,7 @@ async def test_a_record_that_makes_no_sense_is_told_in_words(
 
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "journal_unusable"
-    assert "can not be understood" in answer.json()["error"]["message"]
+    assert "is invalid" in answer.json()["error"]["message"]
 
 
 async def test_an_account_without_the_table_is_an_empty_list_with_what_to_deploy(

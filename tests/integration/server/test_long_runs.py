@@ -111,4 +111,4 @@ async def test_a_new_event_is_seen_at_once_through_every_memory(tmp_path: Path) 
 
 
 def is_on_board(server: Served) -> bool:
-    return server.context.run_cache.glance(RUN, "long") is not None
+    return server.context.run_cache.peek(RUN, "long") is not None

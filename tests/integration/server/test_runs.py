@@ -30,7 +30,7 @@ async def record(http: AsyncClient, run_id: str, *events: Mapping[str, object]) 
 
 
 def is_waited_for(server: Served, run_id: str) -> bool:
-    watched = server.context.run_cache.glance(PULSE, run_id)
+    watched = server.context.run_cache.peek(PULSE, run_id)
     return watched is not None and watched.is_waited_for
 
 

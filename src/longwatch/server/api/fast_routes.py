@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from longwatch.errors import LongwatchError
 from longwatch.server.api.long_polling import deadline, find_cached_turn, stale_headers, wait_for_change
 from longwatch.server.api.parameters import MAX_WAIT_SECONDS
-from longwatch.server.cache.rendered_responses import NOTHING, TURN, AsgiResponse, ToldTurn
+from longwatch.server.cache.rendered_responses import NOTHING, TURN, AsgiResponse, RenderedTurn
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError, api_error
 from longwatch.server.responses import POSITION, matches
@@ -38,7 +38,7 @@ class FastStatus:
         project, session, turn = ids
         if _header(scope, POSITION_NAME) is not None:
             return None  # the journal has to be read
-        watched = self._context.run_cache.glance(TURN, turn)
+        watched = self._context.run_cache.peek(TURN, turn)
         if watched is None or not watched.state.belongs_to(project, session):
             return None
         if self._context.hub.trouble(turn) is not None:
@@ -100,7 +100,7 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
     return None
 
 
-def _select(turn: ToldTurn, etag: bytes | None) -> AsgiResponse:
+def _select(turn: RenderedTurn, etag: bytes | None) -> AsgiResponse:
     if etag is not None and (etag == turn.raw_tag or matches(etag.decode("latin-1"), turn.tag)):
         return turn.unchanged
     return turn.status

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from longwatch.errors import InvalidCursor
-from longwatch.server.cache.rendered_responses import TURN, ToldTurn
+from longwatch.server.cache.rendered_responses import TURN, RenderedTurn
 from longwatch.server.cache.run_cache import CachedRun
 from longwatch.server.responses import STALE
 from longwatch.turns.ids import conversation_run, validate_turn_id
@@ -45,24 +45,24 @@ async def wait_for_change(
         if has_changed(watched.state):
             return
         left = remaining(context, until)
-        if left <= 0 or not await watched.news(revision, left):
+        if left <= 0 or not await watched.wait_for_change(revision, left):
             return
 
 
 async def find_cached_turn(
     context: ServerContext, project_id: str, session_id: str, turn_id: str, position: str = ""
-) -> CachedRun[ToldTurn]:
+) -> CachedRun[RenderedTurn]:
     """The turn in the run cache. The error names the project, session or turn that does not exist.
 
     With the position of a write, the turn includes everything that the write stored.
     """
     conversation_run(project_id, session_id)  # rejects invalid ids before anything is read
-    watched = await context.run_cache.look(TURN, validate_turn_id(turn_id))
+    watched = await context.run_cache.get(TURN, validate_turn_id(turn_id))
     if not watched.state.belongs_to(project_id, session_id):
         context.run_cache.drop_empty(TURN, turn_id)
         await context.call(context.conversations.turn, project_id, session_id, turn_id)
         await context.run_cache.catch_up(turn_id)  # it has just been created
-        watched = await context.run_cache.look(TURN, turn_id)
+        watched = await context.run_cache.get(TURN, turn_id)
     if position:
         # Also if the cache has the last event of the write: a journal may return it before the others.
         await context.run_cache.catch_up(turn_id)

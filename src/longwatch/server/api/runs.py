@@ -32,7 +32,7 @@ from longwatch.server.api.parameters import (
     WaitQuery,
     cursor_of,
 )
-from longwatch.server.cache.rendered_responses import PAGE_EVENTS, all_events, known_already, run_body
+from longwatch.server.cache.rendered_responses import PAGE_EVENTS, all_events, find_matching_etag, run_body
 from longwatch.server.cache.run_cache import PULSE, RUN
 from longwatch.server.context import ServerContext
 from longwatch.server.event_intake import EVENT_SCHEMA, parse_events
@@ -224,10 +224,10 @@ async def show_run(
     if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Show one run: its status, its calls, its producers."""
-    known = await known_already(context, run_id, if_none_match) if attempt is None else None
+    known = await find_matching_etag(context, run_id, if_none_match) if attempt is None else None
     if known is not None:
         return not_modified(known)
-    watched = await context.run_cache.look(RUN, run_id)
+    watched = await context.run_cache.get(RUN, run_id)
     run = watched.state
     if run is None:
         context.run_cache.drop_empty(RUN, run_id)
@@ -272,21 +272,21 @@ async def read_events(
 async def _wait_for_events(context: ServerContext, run_id: str, page: Page, limit: int, wait: int) -> Page:
     """The next page that has events, within so many seconds. One follower per run wakes all long polls."""
     if not wait:
-        if page.cursor == START or context.run_cache.glance(PULSE, run_id) is None:
+        if page.cursor == START or context.run_cache.peek(PULSE, run_id) is None:
             await _find_run(context, run_id)
         return page
     until = deadline(context, wait)
     while True:
-        watched = await context.run_cache.look(PULSE, run_id, after=page.cursor)
+        watched = await context.run_cache.get(PULSE, run_id, after=page.cursor)
         if not watched.events and not watched.is_there:
             context.run_cache.drop_empty(PULSE, run_id)
             await _find_run(context, run_id)
-            watched = await context.run_cache.look(PULSE, run_id, after=page.cursor)
+            watched = await context.run_cache.get(PULSE, run_id, after=page.cursor)
             watched.is_there = True
         revision = watched.revision
         page = await context.async_journal.read(run_id, after=page.cursor, limit=limit)
         left = remaining(context, until)
-        if page.events or left <= 0 or not await watched.news(revision, left):
+        if page.events or left <= 0 or not await watched.wait_for_change(revision, left):
             return page
 
 

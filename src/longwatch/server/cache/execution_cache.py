@@ -1,7 +1,7 @@
-"""The executions that a server shows: their store, opened when first asked for, and what the past says.
+"""The executions that a server shows: their store, opened at the first request, and the learned cadence.
 
-Nothing here starts, stops or asks about an execution. What is read stays in memory until the store has been
-written to, where the store can tell that.
+Nothing here starts, stops or polls an execution. What is read stays in memory until the store is written to,
+if the store reports that.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from longwatch.journal.base import Journal
 from longwatch.model.summary import Status
 
 READ_AT_ONCE = 200
-MOST_READS = 25  # for one page of a list: past them it is shorter than asked for, and goes on from its cursor
+MOST_READS = 25  # for one page of a list, which may then be shorter than requested
 LEARN_SECONDS = 300.0  # what was learned holds for so long
-REMEMBERED = 64  # questions whose answers are kept
+MAX_CACHED = 64  # results
 
 HINT = (
     "No execution is here yet. Add one with `longwatch executions add --plan PLAN --wave NAME=JOB`, and let "
-    "`longwatch executions watch` ask about it."
+    "`longwatch executions watch` poll it."
 )
 
 log = logging.getLogger("longwatch.server")
@@ -79,7 +79,7 @@ class ExecutionPage:
 
 
 class ExecutionCache:
-    """Reads executions for everybody. Blocking; threads share it."""
+    """Reads executions for all requests. Blocking; threads share it."""
 
     def __init__(self, open_store: Callable[[], ExecutionStore], journal: Journal, clock: Clock) -> None:
         self._open_store = open_store
@@ -87,7 +87,7 @@ class ExecutionCache:
         self._clock = clock
         self._lock = threading.Lock()
         self._store: ExecutionStore | None = None
-        self._remembered: OrderedDict[object, tuple[tuple[int, int], Any]] = OrderedDict()
+        self._cached: OrderedDict[object, tuple[tuple[int, int], Any]] = OrderedDict()
         self._lessons: LearnedCadence | None = None
         self._learning = threading.Lock()
         self._learned_at: float | None = None
@@ -101,9 +101,9 @@ class ExecutionCache:
 
     def find(self, query: ExecutionQuery, *, after: str = "", limit: int) -> ExecutionPage:
         """A page of the list. Where there is no table, nothing and the reason."""
-        place = place_from(after) if after else None
+        position = parse_cursor(after) if after else None
         try:
-            return self._unless_changed((query, place, limit), lambda: self._find(query, place, limit))
+            return self._unless_changed((query, position, limit), lambda: self._find(query, position, limit))
         except TableProblem as problem:
             if problem.kind != "not-found":
                 raise
@@ -122,7 +122,7 @@ class ExecutionCache:
         return found
 
     def lessons_for(self, executions: Iterable[Execution]) -> LearnedCadence | None:
-        """What the past says, if one of these is still open. Learned every few minutes, by one for all."""
+        """The learned cadence, if one of these is still open. Learned again every few minutes."""
         if not any(each.is_open for each in executions):
             return None
         with self._learning:
@@ -131,12 +131,12 @@ class ExecutionCache:
                 self._learned_at = now
                 try:
                     self._lessons = read_cadence(self._journal)
-                except LongwatchError as error:  # what was known before still holds
+                except LongwatchError as error:  # the cadence learned before still holds
                     log.debug("past executions cannot be read: %s", error)
             return self._lessons
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         with self._lock:
             if self._store is not None:
                 self._store.close()
@@ -144,75 +144,77 @@ class ExecutionCache:
     def _get(self, name: str, plan_id: str | None) -> Execution | None:
         return resolve(self.store(), name) if plan_id is None else self.store().get(name, plan_id)
 
-    def _find(self, query: ExecutionQuery, place: ListPosition | None, limit: int) -> ExecutionPage:
-        is_first, found = place is None, list[Execution]()
+    def _find(self, query: ExecutionQuery, position: ListPosition | None, limit: int) -> ExecutionPage:
+        is_first, found = position is None, list[Execution]()
         filtered = ExecutionQuery(status=query.status) != query
         size = READ_AT_ONCE if filtered else limit + 1
         for _ in range(MOST_READS):
-            page = self.store().find(status=query.status, limit=size, after=place)
+            page = self.store().find(status=query.status, limit=size, after=position)
             for each in page:
                 if query.accepts(each):
                     if len(found) == limit:
                         return ExecutionPage(found, cursor_at(list_position(found[-1])))
                     found.append(each)
-                place = list_position(each)
+                position = list_position(each)
             if len(page) < size:
                 hint = HINT if is_first and not found and query.is_for_all else None
                 return ExecutionPage(found, hint=hint)
-        return ExecutionPage(found, cursor_at(place) if place else None)
+        return ExecutionPage(found, cursor_at(position) if position else None)
 
-    def _unless_changed(self, question: object, ask: Callable[[], A]) -> A:
-        """The answer of last time, where the store can tell that nothing was written since."""
+    def _unless_changed(self, key: object, read: Callable[[], A]) -> A:
+        """The last result, if the store reports that nothing was written since."""
         store = self.store()
         if not isinstance(store, ChangeLog):
-            return understood(ask)
+            return read_valid(read)
         change = (
             store.last_change(),
             store.generation,
         )  # a file that replaced another may have the same number
         with self._lock:
-            known = self._remembered.get(question)
-        if known is not None and known[0] == change:
-            answer: A = known[1]
-            return answer
-        answer = understood(ask)  # after the number: what is written meanwhile makes the answer old
+            cached = self._cached.get(key)
+        if cached is not None and cached[0] == change:
+            result: A = cached[1]
+            return result
+        result = read_valid(read)  # after the number: a write in between makes the result outdated
         with self._lock:
-            self._remembered[question] = (change, answer)
-            self._remembered.move_to_end(question)
-            while len(self._remembered) > REMEMBERED:
-                self._remembered.popitem(last=False)
-        return answer
+            self._cached[key] = (change, result)
+            self._cached.move_to_end(key)
+            while len(self._cached) > MAX_CACHED:
+                self._cached.popitem(last=False)
+        return result
 
 
-def understood(ask: Callable[[], A]) -> A:
-    """What others write into records may make no sense: that is told in words."""
+def read_valid(read: Callable[[], A]) -> A:
+    """Read records. One that another writer has damaged raises `JournalUnusable`."""
     try:
-        return ask()
+        return read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise JournalUnusable(
-            f"A record of executions can not be understood ({error!r}). Whoever wrote it has to mend it."
+            f"A record of an execution is invalid ({error!r}). Repair it in the store."
         ) from error
 
 
-def cursor_at(place: ListPosition) -> str:
-    """Where a list goes on, as text that is safe in an address."""
-    return base64.urlsafe_b64encode(json.dumps(place, separators=(",", ":")).encode()).decode().rstrip("=")
+def cursor_at(position: ListPosition) -> str:
+    """The position as text that is safe in a URL."""
+    return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def place_from(cursor: str) -> ListPosition:
-    """The place in such a cursor."""
+def parse_cursor(cursor: str) -> ListPosition:
+    """The position in such a cursor."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         started_at, execution_id, plan_id = json.loads(base64.b64decode(padded, b"-_", validate=True))
         f"{execution_id}{plan_id}".encode()  # half a character, which JSON can name, is in no id
     except (ValueError, TypeError, RecursionError) as error:
-        raise _no_cursor(cursor) from error
+        raise _invalid_cursor(cursor) from error
     if type(started_at) is not int or abs(started_at) > 2**60:
-        raise _no_cursor(cursor)
+        raise _invalid_cursor(cursor)
     if not isinstance(execution_id, str) or not isinstance(plan_id, str):
-        raise _no_cursor(cursor)
+        raise _invalid_cursor(cursor)
     return started_at, execution_id, plan_id
 
 
-def _no_cursor(cursor: str) -> InvalidCursor:
-    return InvalidCursor(f"{cursor[:40]!r} is no cursor of executions; leave it out to begin at the newest")
+def _invalid_cursor(cursor: str) -> InvalidCursor:
+    return InvalidCursor(
+        f"Invalid cursor {cursor[:40]!r} of executions. Leave it out to start from the newest."
+    )

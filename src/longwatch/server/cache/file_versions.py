@@ -58,7 +58,7 @@ class FileVersions:
         """A version that is new here counts as changed: it may differ from what the long poll read."""
         now = dict[str, int]()
         for project in self._projection.keys:
-            with suppress(LongwatchError):  # of one project; the others go on
+            with suppress(LongwatchError):  # of one project; the others are still read
                 now[project] = self._documents.project_version(project)
         changed = {project: version for project, version in now.items() if self._seen.get(project) != version}
         self._seen = now

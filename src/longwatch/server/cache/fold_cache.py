@@ -1,7 +1,7 @@
-"""The past of runs on the board: read and folded beside the event loop, and remembered for a while after.
+"""Folds of runs: read and folded beside the event loop, and cached for a while after their last use.
 
-A run of a hundred thousand events takes a second to fold. Whoever asks for it again, after it has left the
-board, goes on from the cursor of what was known.
+A run of a hundred thousand events takes a second to fold. A request for a run that has left the run cache
+resumes from the cursor of its fold.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from longwatch.model.event import START, Cursor, Event
 
 READ_EVENTS = 2_000  # at once
 FOLD_HERE = 200  # events up to which going to another thread takes longer than the fold
-WORTH_REMEMBERING = 500  # events; a shorter run is quickly read again
-REMEMBERED_EVENTS = 500_000  # in all runs together
-REMEMBERED_RUNS = 500
-REMEMBERED_SECONDS = 600.0  # events expire and are deleted; what is known must not outlive them for long
+MIN_CACHED_EVENTS = 500  # events; a shorter run is quickly read again
+MAX_CACHED_EVENTS = 500_000  # in all runs together
+MAX_CACHED_RUNS = 500
+MAX_CACHED_SECONDS = 600.0  # events expire and are deleted; a fold must not outlive them for long
 
 S = TypeVar("S")
 CacheKey = tuple[str, str]
@@ -33,87 +33,87 @@ CacheKey = tuple[str, str]
 
 @dataclass(slots=True)
 class CachedFold(Generic[S]):
-    """What the events of a run up to a cursor make of it."""
+    """The state of a run after its events up to a cursor."""
 
     state: S
-    known: RunProgress
+    progress: RunProgress
     events: int = 0
     cursor: Cursor = START
 
     def copy(self) -> CachedFold[S]:
-        """Another one that can be added to by itself."""
-        known = RunProgress(whole=True)
-        known.merge(self.known)
-        return CachedFold(self.state, known, self.events, self.cursor)
+        """A copy that grows independently."""
+        progress = RunProgress(whole=True)
+        progress.merge(self.progress)
+        return CachedFold(self.state, progress, self.events, self.cursor)
 
 
 class FoldCache:
-    """Reads the past of runs, each on from where it was left."""
+    """Reads and folds runs, each from where it was left."""
 
     def __init__(self, journal: AsyncJournal, *, now: Callable[[], float] = time.monotonic) -> None:
         self._journal = journal
         self._now = now
-        self._generation = 0  # of the journal that the remembered runs were read from
-        self._remembered: OrderedDict[CacheKey, tuple[CachedFold[object], float]] = OrderedDict()
+        self._generation = 0  # of the journal that the cached runs were read from
+        self._cached: OrderedDict[CacheKey, tuple[CachedFold[object], float]] = OrderedDict()
 
-    def begin(self, key: CacheKey, empty: S) -> CachedFold[S]:
-        """What is remembered of a run, or nothing."""
+    def start(self, key: CacheKey, empty: S) -> CachedFold[S]:
+        """The cached fold of a run, or an empty one."""
         self._forget_other_journal()
-        found, kept_at = self._remembered.pop(key, (None, 0.0))
-        if found is None or self._now() - kept_at > REMEMBERED_SECONDS:
+        found, cached_at = self._cached.pop(key, (None, 0.0))
+        if found is None or self._now() - cached_at > MAX_CACHED_SECONDS:
             return CachedFold(empty, RunProgress(whole=True))
         return found.copy()  # type: ignore[return-value]  # the key stands for the type
 
     async def read(
         self,
         run_id: str,
-        past: CachedFold[S],
+        fold: CachedFold[S],
         plus: Callable[[S, Sequence[Event]], S],
-        progress: Callable[[], None],
+        on_page: Callable[[], None],
     ) -> None:
-        """Add everything that is there by now. Stops early if the journal does not answer.
+        """Add everything that is stored by now. Stops early if the journal cannot be read.
 
         Raises what a retry in the next seconds would not help: a file that is missing, a table that is.
         """
         while True:
             try:
-                page = await self._journal.read(run_id, after=past.cursor, limit=READ_EVENTS)
+                page = await self._journal.read(run_id, after=fold.cursor, limit=READ_EVENTS)
             except (JournalMoved, JournalUnusable):
                 raise
             except LongwatchError:
-                return  # whoever follows from here asks again, and tells what is wrong
+                return  # the follower that continues from here retries and reports it
             if len(page.events) <= FOLD_HERE:
-                _add(past, plus, page.events)
+                _add(fold, plus, page.events)
             else:
-                await asyncio.get_running_loop().run_in_executor(None, partial(_add, past, plus, page.events))
-            past.cursor = page.cursor
+                await asyncio.get_running_loop().run_in_executor(None, partial(_add, fold, plus, page.events))
+            fold.cursor = page.cursor
             if not page.more:
                 return
-            progress()
+            on_page()
 
-    def remember(self, key: CacheKey, past: CachedFold[S]) -> None:
-        """Keep what is known of a run that leaves the board."""
-        if past.events < WORTH_REMEMBERING or past.cursor == START:
+    def put(self, key: CacheKey, fold: CachedFold[S]) -> None:
+        """Cache the fold of a run that leaves the run cache."""
+        if fold.events < MIN_CACHED_EVENTS or fold.cursor == START:
             return
         self._forget_other_journal()
-        self._remembered[key] = past, self._now()  # type: ignore[assignment]
-        self._remembered.move_to_end(key)
-        while len(self._remembered) > REMEMBERED_RUNS or (
-            len(self._remembered) > 1
-            and sum(each.events for each, _ in self._remembered.values()) > REMEMBERED_EVENTS
+        self._cached[key] = fold, self._now()  # type: ignore[assignment]
+        self._cached.move_to_end(key)
+        while len(self._cached) > MAX_CACHED_RUNS or (
+            len(self._cached) > 1
+            and sum(each.events for each, _ in self._cached.values()) > MAX_CACHED_EVENTS
         ):
-            self._remembered.popitem(last=False)
+            self._cached.popitem(last=False)
 
     def _forget_other_journal(self) -> None:
         journal = self._journal.journal
         generation = journal.generation if isinstance(journal, Arrivals) else 0
         if generation != self._generation:
             self._generation = generation
-            self._remembered.clear()
+            self._cached.clear()
 
 
-def _add(past: CachedFold[S], plus: Callable[[S, Sequence[Event]], S], events: Sequence[Event]) -> None:
+def _add(fold: CachedFold[S], plus: Callable[[S, Sequence[Event]], S], events: Sequence[Event]) -> None:
     if events:
-        past.state = plus(past.state, events)
-        past.known.add(events)
-        past.events += len(events)
+        fold.state = plus(fold.state, events)
+        fold.progress.add(events)
+        fold.events += len(events)

@@ -1,4 +1,4 @@
-"""Responses about runs and turns, rendered once for everybody who asks until they change."""
+"""Responses about runs and turns, rendered once for all requests until they change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longwatch.journal.views import RunDetails
 from longwatch.model.event import START, Event
 from longwatch.model.run import Condition, Run, fold
 from longwatch.server.access.origins import SECURITY_HEADERS
-from longwatch.server.cache.run_cache import RUN, CachedRun, Kept, Reducer
+from longwatch.server.cache.run_cache import RUN, CachedRun, Reducer, RenderedBody
 from longwatch.server.context import ServerContext
 from longwatch.server.responses import (
     JSON_TYPE,
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from longwatch.server.context import ServerContext
 
 PAGE_EVENTS = 1_000
-HOLDS_MS = 1_000  # an open run grows older, so what is written about it holds for so long
+HOLDS_MS = 1_000  # an open run grows older, so its response is valid for that long
 GZIP_LEVEL = 5
 CALLS_AT_ONCE = 1_000
-COMPRESSED_FROM = 100_000  # bytes, from which on the answer is compressed beside the event loop
+COMPRESSED_FROM = 100_000  # bytes, from which on a thread compresses the response
 
 
-async def known_already(context: ServerContext, run_id: str, if_none_match: str) -> str | None:
-    """The run's tag if the caller has it, from its line in the list alone: nothing is folded for that.
+async def find_matching_etag(context: ServerContext, run_id: str, if_none_match: str) -> str | None:
+    """The run's ETag if the client has it, from the run's summary alone: nothing is folded for that.
 
-    Only for a run that is not on the board yet, and where the line is a row that is kept with every append.
+    Only for a run that is not cached yet, in a journal that stores the summary with every append.
     """
     if not if_none_match or not isinstance(context.journal, Arrivals):
         return None
-    if context.run_cache.glance(RUN, run_id) is not None:
+    if context.run_cache.peek(RUN, run_id) is not None:
         return None
     found = await context.async_journal.find_run(run_id)
     if found is None:
@@ -53,7 +53,7 @@ async def known_already(context: ServerContext, run_id: str, if_none_match: str)
     tag = run_etag(observed.run, context.clock.now_ms(), observed.conditions)
     if not matches(if_none_match, tag):
         return None
-    context.run_cache.follow(RUN, run_id)  # so that its process is watched, and the next question is cheap
+    context.run_cache.follow(RUN, run_id)  # so that its processes are watched, and the next request is cheap
     return tag
 
 
@@ -67,20 +67,20 @@ async def run_body(
     attempt: int | None,
     compressed: bool,
 ) -> tuple[bytes, bool]:
-    """The body, and whether it is compressed. One thread writes it for all who ask at once.
+    """The body, and whether it is compressed. One thread renders it for all concurrent requests.
 
-    `run` is what is on the board, as it stands by this moment's observation of its processes.
+    `run` is the cached run with the present observation of its processes.
     """
-    now, kept = context.clock.now_ms(), watched.body
+    now, cached = context.clock.now_ms(), watched.body
     is_over = run.summary.ending is not None
-    if kept is None or kept.tag != tag or not (is_over or 0 <= now - kept.at < HOLDS_MS):
+    if cached is None or cached.tag != tag or not (is_over or 0 <= now - cached.at < HOLDS_MS):
         make_view = partial(RunDetails.of_attempt, run, attempt=attempt, observed=conditions, now_ms=now)
         writing = asyncio.ensure_future(_body(context, run, attempt, make_view))
-        kept = watched.body = Kept(tag, now, writing)
+        cached = watched.body = RenderedBody(tag, now, writing)
     try:
-        plain, small = await asyncio.shield(kept.written)
+        plain, small = await asyncio.shield(cached.written)
     except BaseException:
-        if watched.body is kept and kept.written.done():
+        if watched.body is cached and cached.written.done():
             watched.body = None
         raise
     return (small, True) if compressed and small else (plain, False)
@@ -89,7 +89,7 @@ async def run_body(
 async def _body(
     context: ServerContext, run: Run, attempt: int | None, make_view: Callable[[Run], RunDetails]
 ) -> tuple[bytes, bytes]:
-    return await context.call(_written, partial(make_view, await at_attempt(context, run, attempt)))
+    return await context.call(_render, partial(make_view, await at_attempt(context, run, attempt)))
 
 
 async def at_attempt(context: ServerContext, run: Run, attempt: int | None) -> Run:
@@ -105,10 +105,10 @@ async def at_attempt(context: ServerContext, run: Run, attempt: int | None) -> R
     return run.at_attempt(number, own)
 
 
-def _written(make_view: Callable[[], RunDetails]) -> tuple[bytes, bytes]:
+def _render(make_view: Callable[[], RunDetails]) -> tuple[bytes, bytes]:
     view = dict(vars(make_view()))
     calls = view.pop("calls")
-    # In parts: while JSON is written, no other thread gets its turn.
+    # In parts: while JSON is encoded, no other thread runs.
     parts = [to_json(calls[at : at + CALLS_AT_ONCE])[1:-1] for at in range(0, len(calls), CALLS_AT_ONCE)]
     body = b"".join((to_json(view)[:-1], b',"calls":[', b",".join(parts), b"]}"))
     is_large = len(body) >= COMPRESSED_FROM
@@ -116,20 +116,20 @@ def _written(make_view: Callable[[], RunDetails]) -> tuple[bytes, bytes]:
 
 
 AsgiResponse = tuple[Message, Message]
-"""The beginning and the body of an answer, as they are sent."""
+"""The start and the body of a response, as they are sent."""
 
 NOTHING: Message = {"type": "http.response.body", "body": b""}
 
 
-class ToldTurn:
-    """A turn as it stands, its tag, and what is sent of it."""
+class RenderedTurn:
+    """A turn, its ETag, and its responses."""
 
     def __init__(self, state: TurnState) -> None:
         self.state = state
 
-    def plus(self, events: Sequence[Event]) -> ToldTurn:
+    def plus(self, events: Sequence[Event]) -> RenderedTurn:
         """The turn and what the events add to it. The same events again add nothing."""
-        return ToldTurn(self.state.plus(events))
+        return RenderedTurn(self.state.plus(events))
 
     def belongs_to(self, project_id: str, session_id: str) -> bool:
         """Whether it is a turn of this session."""
@@ -150,12 +150,12 @@ class ToldTurn:
 
     @cached_property
     def unchanged(self) -> AsgiResponse:
-        """That the caller knows how the turn stands."""
+        """The response 304: the client has the present state."""
         return {"type": "http.response.start", "status": 304, "headers": self._headers}, NOTHING
 
     @cached_property
     def status(self) -> AsgiResponse:
-        """How the turn stands."""
+        """The response with the turn's status."""
         body = to_json(TurnStatusView.of(self.state))
         headers = [
             (b"content-type", JSON_TYPE.encode()),
@@ -174,8 +174,8 @@ class ToldTurn:
         return to_json(TurnDetails.of(self.state))
 
 
-TURN: Reducer[ToldTurn] = Reducer(
-    "turn", lambda run_id: ToldTurn(TurnState(run_id)), lambda told, events: told.plus(events)
+TURN: Reducer[RenderedTurn] = Reducer(
+    "turn", lambda run_id: RenderedTurn(TurnState(run_id)), lambda turn, events: turn.plus(events)
 )
 
 

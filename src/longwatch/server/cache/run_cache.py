@@ -1,8 +1,8 @@
-"""What is known now of every run that somebody asks about, kept up to date by the hub.
+"""The server's copy of every run that is requested, kept up to date by the hub.
 
-The first question about a run begins to follow it; the answers after that come from memory, without reading
-the journal. While a run is on the board its process is watched too, so a run whose producer died ends even if
-it is only polled. Runs that nobody asks about any more leave the board.
+The first request for a run starts to follow it; responses after that come from memory, without a read of the
+journal. While a run is cached its processes are watched too, so a run whose producer died ends even if
+clients only poll it. Runs without requests leave the cache.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from longwatch.model.event import START, Cursor, Event
 from longwatch.model.run import Run, fold
 from longwatch.server.cache.fold_cache import CachedFold, FoldCache
 
-IDLE_SECONDS = 30.0  # after the last question a run leaves the board
+IDLE_SECONDS = 30.0  # after the last request a run leaves the cache
 SWEEP_SECONDS = 5.0
-FINAL_SECONDS = (
-    5.0  # how long the state of an ended run holds before it is looked at again: late truth may come
-)
+FINAL_SECONDS = 5.0  # after which an ended run is read again: corrections may come
 READY_SECONDS = 15.0  # for the next part of a run's history to be read
 MOST_RUNS = 20_000
-KINDS = ("run", "pulse", "turn")  # names of the kinds that there are
+KINDS = ("run", "pulse", "turn")  # names of the reducers
 
 log = logging.getLogger("longwatch.server")
 
@@ -40,17 +38,17 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Reducer(Generic[S]):
-    """A way to keep a run: what it is before its first event, and what more events make of it."""
+    """How a run is cached: its state before the first event, and how events change it."""
 
     name: str
     empty: Callable[[str], S]  # of a run id
     plus: Callable[[S, Sequence[Event]], S]
-    reads_past: bool = True  # False: it needs only what is new, wherever the first question stands
+    reads_past: bool = True  # False: it needs only new events, from the cursor of the first request
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer that was written, or is being written, for everybody who asks meanwhile."""
+class RenderedBody:
+    """A body that was rendered, or is being rendered, for all requests meanwhile."""
 
     tag: str
     at: int  # epoch ms
@@ -58,7 +56,7 @@ class Kept:
 
 
 class CachedRun(Generic[S]):
-    """One run on the board."""
+    """One run in the cache."""
 
     def __init__(self, run_id: str, kind: Reducer[S], generation: int = 0) -> None:
         self.run_id = run_id
@@ -66,17 +64,17 @@ class CachedRun(Generic[S]):
         self.events = 0  # how many the state has
         self.revision = 0  # grows with every change
         self.cursor: Cursor = START
-        self.touched = 0.0  # time of the loop of the last question
-        self.final_until: float | None = None  # the run has ended; until then that is known for certain
-        self.trouble: LongwatchError | None = None  # why the state cannot be vouched for
+        self.touched = 0.0  # time of the loop of the last request
+        self.final_until: float | None = None  # the run has ended; until then the state is certain
+        self.trouble: LongwatchError | None = None  # why the state may be outdated
         self.is_ready = False
-        self.is_there = False  # somebody has seen to it that there is such a run
-        self.body: Kept | None = None  # the answer about the state, if it takes long to write
-        self.known: RunProgress | None = None  # the part of the fold that the hub needs
+        self.is_there = False  # a request has checked that the run exists
+        self.body: RenderedBody | None = None  # the response, if it takes long to render
+        self.progress: RunProgress | None = None  # the part of the fold that the hub needs
         self.is_behind = False  # something was written while its history was being read
-        # Ids of events that were read ahead of the follower, which brings them too.
+        # Ids of events that were read ahead of the follower, which delivers them too.
         self._early: set[str] = set()
-        self._brought: list[set[str]] = []  # for each read ahead: what the follower brings meanwhile
+        self._delivered: list[set[str]] = []  # for each read ahead: what the follower delivers meanwhile
         self.kind = kind
         self.generation = generation  # of the journal that the state was read from
         self._waiters: set[asyncio.Future[None]] = set()
@@ -87,45 +85,45 @@ class CachedRun(Generic[S]):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the state has events that the follower has still to bring."""
+        """Whether the state has events that the follower has yet to deliver."""
         return bool(self._early)
 
-    def begin_with(self, past: CachedFold[S]) -> None:
-        """This was read before the run was followed."""
+    def start_from(self, past: CachedFold[S]) -> None:
+        """Take over what was read before the run is followed."""
         self.state, self.events = past.state, past.events
-        self.cursor, self.known = past.cursor, past.known
+        self.cursor, self.progress = past.cursor, past.progress
 
-    def past(self) -> CachedFold[S] | None:
-        """What is known, to go on from later; None if that cannot be said for certain."""
-        if not self.is_ready or self.trouble is not None or self.is_ahead or self.known is None:
+    def to_fold(self) -> CachedFold[S] | None:
+        """The fold, to resume from later; None if it may be outdated."""
+        if not self.is_ready or self.trouble is not None or self.is_ahead or self.progress is None:
             return None
-        return CachedFold(self.state, self.known, self.events, self.cursor)
+        return CachedFold(self.state, self.progress, self.events, self.cursor)
 
     def take(self, events: Sequence[Event]) -> None:
-        """These came by the follower, each of them once."""
-        for brought in self._brought:
-            brought.update(event.event_id for event in events)
+        """Add events of the follower, each of them once."""
+        for delivered in self._delivered:
+            delivered.update(event.event_id for event in events)
         if self._early:
-            known = self._early.intersection(event.event_id for event in events)
-            self._early -= known
-            events = [event for event in events if event.event_id not in known]
+            seen = self._early.intersection(event.event_id for event in events)
+            self._early -= seen
+            events = [event for event in events if event.event_id not in seen]
         self._add(events)
 
     @contextmanager
     def reading_ahead(self) -> Iterator[set[str]]:
-        """Collect the ids of the events that the follower brings during a read ahead of it."""
-        brought: set[str] = set()
-        self._brought.append(brought)
+        """Collect the ids of the events that the follower delivers during a read ahead of it."""
+        delivered: set[str] = set()
+        self._delivered.append(delivered)
         try:
-            yield brought
+            yield delivered
         finally:
             # By identity: two sets with the same ids are equal, and the other read is still under way.
-            self._brought = [each for each in self._brought if each is not brought]
+            self._delivered = [each for each in self._delivered if each is not delivered]
 
-    def take_early(self, events: Sequence[Event], brought: set[str]) -> None:
-        """These were read ahead of the follower, which has brought some of them meanwhile."""
-        known = self._early | brought
-        events = [event for event in events if event.event_id not in known]
+    def take_early(self, events: Sequence[Event], delivered: set[str]) -> None:
+        """Add events that were read ahead of the follower, which has delivered some of them meanwhile."""
+        seen = self._early | delivered
+        events = [event for event in events if event.event_id not in seen]
         self._early.update(event.event_id for event in events)
         self._add(events)
 
@@ -136,14 +134,14 @@ class CachedRun(Generic[S]):
             self.changed()
 
     def changed(self) -> None:
-        """Wake everybody who waits for news."""
+        """Wake all requests that wait for a change."""
         self.revision += 1
         waiters, self._waiters = self._waiters, set()
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def news(self, after: int, seconds: float) -> bool:
+    async def wait_for_change(self, after: int, seconds: float) -> bool:
         """Wait until there is a later revision than this. False if the time is up before."""
         if self.revision != after:
             return True
@@ -160,12 +158,12 @@ class CachedRun(Generic[S]):
 
 
 class RunCache:
-    """All runs that are asked about. Belongs to one event loop."""
+    """All runs that are requested. Belongs to one event loop."""
 
     def __init__(self, hub: Hub, journal: AsyncJournal, closing: asyncio.Event) -> None:
         self._hub = hub
         self._journal = journal
-        self._histories = FoldCache(journal)
+        self._folds = FoldCache(journal)
         self._closing = closing
         self._watched: dict[tuple[str, str], CachedRun[object]] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -176,8 +174,8 @@ class RunCache:
     def __len__(self) -> int:
         return len(self._watched)
 
-    def glance(self, kind: Reducer[S], run_id: str) -> CachedRun[S] | None:
-        """The run if it is on the board and can be vouched for, at no cost; else ask `look`."""
+    def peek(self, kind: Reducer[S], run_id: str) -> CachedRun[S] | None:
+        """The run if it is cached and current, without waiting; otherwise use `get`."""
         found = self._watched.get((kind.name, run_id))
         if found is None or not found.is_ready or found.is_behind or found.trouble is not None:
             return None
@@ -201,20 +199,20 @@ class RunCache:
         found.touched = asyncio.get_running_loop().time()
         return found  # type: ignore[return-value]
 
-    async def look(self, kind: Reducer[S], run_id: str, *, after: Cursor = START) -> CachedRun[S]:
+    async def get(self, kind: Reducer[S], run_id: str, *, after: Cursor = START) -> CachedRun[S]:
         """The run, followed from now on. Raises if its history cannot be read in good time.
 
-        A kind that needs no history begins `after` where the first who asks stands.
+        A reducer that needs no history starts `after` the cursor of the first request.
         """
-        quick = self.glance(kind, run_id)
+        quick = self.peek(kind, run_id)
         if quick is not None:
             return quick
-        known = self._watched.get((kind.name, run_id))
-        if known is not None and self._is_outdated(known):
-            await self._journal.find_run(run_id)  # raises at once if there is no journal to begin anew with
+        seen = self._watched.get((kind.name, run_id))
+        if seen is not None and self._is_outdated(seen):
+            await self._journal.find_run(run_id)  # raises at once if there is no journal
         found = self.follow(kind, run_id, after=after)
         if found.final_until is not None:
-            await self._look_again((kind.name, run_id), found)
+            await self._refresh_once((kind.name, run_id), found)
         await self._until_ready(found)
         if found.is_behind:
             await self._read_ahead(found)
@@ -227,8 +225,8 @@ class RunCache:
 
     async def _until_ready(self, found: CachedRun[S]) -> None:
         while not found.is_ready and found.trouble is None:
-            if not await found.news(found.revision, READY_SECONDS):
-                break  # nothing was read for so long
+            if not await found.wait_for_change(found.revision, READY_SECONDS):
+                break  # nothing was read for that long
         if found.trouble is not None:
             raise found.trouble
         if not found.is_ready:
@@ -252,7 +250,7 @@ class RunCache:
         return watched
 
     async def _wake_all_when_closing(self) -> None:
-        """Whoever holds a long poll answers now rather than when its time is up."""
+        """Let long polls respond now rather than when their time is up."""
         await self._closing.wait()
         for watched in list(self._watched.values()):
             watched.changed()
@@ -262,17 +260,17 @@ class RunCache:
             del self._tasks[key]
 
     async def _follow(self, key: tuple[str, str], watched: CachedRun[object]) -> None:
-        """Keep one run up to date until it ends or leaves the board."""
+        """Keep one run up to date until it ends or leaves the cache."""
         waiting: list[Event] = []
         try:
             if watched.kind.reads_past:
-                past = self._histories.begin(key, watched.state)
-                await self._histories.read(watched.run_id, past, watched.kind.plus, watched.changed)
-                watched.begin_with(past)
+                past = self._folds.start(key, watched.state)
+                await self._folds.read(watched.run_id, past, watched.kind.plus, watched.changed)
+                watched.start_from(past)
             follower = self._hub.follow(
                 watched.run_id,
                 after=watched.cursor,
-                progress=watched.known,
+                progress=watched.progress,
                 generation=watched.generation,
             )
             async with aclosing(aiter(follower)) as items:
@@ -293,17 +291,17 @@ class RunCache:
                         case Ended():
                             watched.take(waiting)
                             self._ended(watched, item)
-                    watched.cursor, watched.known = follower.cursor, follower.progress
+                    watched.cursor, watched.progress = follower.cursor, follower.progress
         except (JournalMoved, JournalUnusable) as error:
             watched.trouble = error
             watched.changed()
         except Exception as error:
-            log.exception("the board lost run %s; whoever asks for it again begins anew", watched.run_id)
+            log.exception("the cache lost run %s; the next request starts again", watched.run_id)
             watched.trouble = JournalUnusable(f"Run {watched.run_id!r} cannot be followed: {error}")
             watched.changed()
         finally:
             if watched.trouble is not None and self._watched.get(key) is watched:
-                del self._watched[key]  # the next question begins anew
+                del self._watched[key]  # the next request starts again
 
     def _ended(self, watched: CachedRun[object], ended: Ended) -> None:
         if ended.reason in (Reason.ENDED, Reason.DIED):
@@ -315,8 +313,8 @@ class RunCache:
             )
         watched.changed()
 
-    async def _look_again(self, key: tuple[str, str], watched: CachedRun[S]) -> None:
-        """A run has ended, and something may have been written since; one look serves all who ask."""
+    async def _refresh_once(self, key: tuple[str, str], watched: CachedRun[S]) -> None:
+        """A run has ended, and something may have been written since; one read serves all requests."""
         task = self._refreshing.get(key)
         if task is None:
             task = self._refreshing[key] = asyncio.get_running_loop().create_task(self._refresh(watched))
@@ -326,7 +324,7 @@ class RunCache:
     def _refreshed(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
         self._refreshing.pop(key, None)
         if not task.cancelled():
-            task.exception()  # told to those who wait; there may be nobody left
+            task.exception()  # raised in the requests that wait, if there are any
 
     async def _refresh(self, watched: CachedRun[S]) -> None:
         loop = asyncio.get_running_loop()
@@ -352,7 +350,7 @@ class RunCache:
             self._plan_sweep()
 
     def _make_room(self) -> None:
-        """The board is full: the tenth that nobody has asked about for longest leaves."""
+        """The cache is full: the tenth with the oldest requests leaves."""
         by_age = sorted(self._watched.items(), key=lambda pair: pair[1].touched)
         for key, watched in by_age[: MOST_RUNS // 10]:
             if not watched.is_waited_for:
@@ -360,15 +358,15 @@ class RunCache:
 
     def _drop(self, key: tuple[str, str]) -> None:
         watched = self._watched.pop(key, None)
-        past = watched.past() if watched is not None and watched.kind.reads_past else None
+        past = watched.to_fold() if watched is not None and watched.kind.reads_past else None
         if past is not None and watched is not None and not self._is_outdated(watched):
-            self._histories.remember(key, past)
+            self._folds.put(key, past)
         task = self._tasks.pop(key, None)
         if task is not None:
             task.cancel()
 
     async def catch_up(self, run_id: str) -> None:
-        """Show what this server has just written at once, rather than when the hub brings it."""
+        """Show what this server has just written at once, rather than when the hub delivers it."""
         for kind in KINDS:
             watched = self._watched.get((kind, run_id))
             if watched is not None and watched.is_ready:
@@ -377,16 +375,16 @@ class RunCache:
                 watched.is_behind = True
 
     async def _read_ahead(self, watched: CachedRun[S]) -> None:
-        """Read everything that is stored by now, however much that is and whatever the follower does."""
-        with watched.reading_ahead() as brought:
+        """Read everything that is stored by now, independently of the follower."""
+        with watched.reading_ahead() as delivered:
             cursor, more = watched.cursor, True
             while more:
                 page = await self._journal.read(watched.run_id, after=cursor, thorough=True)
-                watched.take_early(page.events, brought)
+                watched.take_early(page.events, delivered)
                 cursor, more = page.cursor, page.more
 
     def drop_empty(self, kind: Reducer[S], run_id: str) -> None:
-        """There is no such run: nothing to follow, and no memory for whoever guesses ids."""
+        """Drop a run that does not exist: guessed ids must not take memory."""
         watched = self._watched.get((kind.name, run_id))
         if watched is not None and not watched.events and not watched.is_waited_for:
             self._drop((kind.name, run_id))

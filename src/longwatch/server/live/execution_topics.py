@@ -11,7 +11,7 @@ from longwatch.executions.due import is_leased, next_poll_at
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.stores.base import ChangeLog, ExecutionStore
 from longwatch.executions.views import ExecutionDetails, ExecutionListItem
-from longwatch.server.cache.execution_cache import ExecutionQuery, understood
+from longwatch.server.cache.execution_cache import ExecutionQuery, read_valid
 from longwatch.server.cache.projection import Batch, Projection, ProjectionReader
 from longwatch.server.context import ServerContext
 from longwatch.server.live.list_topics import ListTopic, open_broadcast, position_of, with_cursor
@@ -60,7 +60,7 @@ class ExecutionChanges:
         if not isinstance(store, ChangeLog):
             return self._poll(store)
         position = position_of(after, self.name) or 0
-        found = understood(lambda: store.changes(position, limit=READ_AT_ONCE))
+        found = read_valid(lambda: store.changes(position, limit=READ_AT_ONCE))
         if store.generation != self._generation:  # replaced: everything in it is new
             self._generation = store.generation
             return Batch({}, "a0")
@@ -71,7 +71,7 @@ class ExecutionChanges:
     def _poll(self, store: ExecutionStore) -> Batch[ExecutionKey, Execution]:
         before = self._polled
         try:
-            found = understood(partial(poll_open, store, before or {}))
+            found = read_valid(partial(poll_open, store, before or {}))
         except TableProblem as problem:
             if problem.kind != "not-found":
                 raise

@@ -50,7 +50,7 @@ def journal() -> CountedJournal:
 
 
 @pytest.fixture
-async def board(journal: CountedJournal) -> AsyncIterator[RunCache]:
+async def cache(journal: CountedJournal) -> AsyncIterator[RunCache]:
     async with AsyncJournal(journal) as calls, Hub(journal) as hub:
         running = RunCache(hub, calls, asyncio.Event())
         yield running
@@ -59,7 +59,7 @@ async def board(journal: CountedJournal) -> AsyncIterator[RunCache]:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - it is inside the board
+        while not condition():  # noqa: ASYNC110 - it is inside the cache
             await asyncio.sleep(0.001)
 
 
@@ -67,12 +67,12 @@ def append(journal: CountedJournal, *events: Event) -> None:
     journal.append(list(events))
 
 
-async def test_only_the_first_question_reads_the_journal(board: RunCache, journal: CountedJournal) -> None:
+async def test_only_the_first_question_reads_the_journal(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, event(1), event(2))
-    first = await board.look(RUN, "wf-1")
+    first = await cache.get(RUN, "wf-1")
     reads = journal.reads
 
-    again = [await board.look(RUN, "wf-1") for _ in range(100)]
+    again = [await cache.get(RUN, "wf-1") for _ in range(100)]
 
     assert all(each is first for each in again)
     assert journal.reads == reads
@@ -81,21 +81,21 @@ async def test_only_the_first_question_reads_the_journal(board: RunCache, journa
 
 
 async def test_many_first_questions_at_once_follow_the_run_once(
-    board: RunCache, journal: CountedJournal
+    cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(1))
 
-    found = await asyncio.gather(*(board.look(PULSE, "wf-1") for _ in range(50)))
+    found = await asyncio.gather(*(cache.get(PULSE, "wf-1") for _ in range(50)))
 
     assert len({id(each) for each in found}) == 1
-    assert len(board) == 1
+    assert len(cache) == 1
 
 
-async def test_news_wake_everybody_who_waits(board: RunCache, journal: CountedJournal) -> None:
+async def test_news_wake_everybody_who_waits(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, event(1))
-    watched = await board.look(PULSE, "wf-1")
+    watched = await cache.get(PULSE, "wf-1")
 
-    waiting = [asyncio.create_task(watched.news(watched.revision, 20)) for _ in range(3)]
+    waiting = [asyncio.create_task(watched.wait_for_change(watched.revision, 20)) for _ in range(3)]
     await until(lambda: watched.is_waited_for)
     append(journal, event(2))
 
@@ -103,59 +103,59 @@ async def test_news_wake_everybody_who_waits(board: RunCache, journal: CountedJo
     assert watched.state == 2
 
 
-async def test_without_news_a_wait_ends_when_its_time_is_up(board: RunCache, journal: CountedJournal) -> None:
+async def test_without_news_a_wait_ends_when_its_time_is_up(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, event(1))
-    watched = await board.look(PULSE, "wf-1")
+    watched = await cache.get(PULSE, "wf-1")
 
-    assert not await watched.news(watched.revision, 0.01)
+    assert not await watched.wait_for_change(watched.revision, 0.01)
     assert not watched.is_waited_for
 
 
-async def test_a_run_that_is_not_there_takes_no_place(board: RunCache) -> None:
-    watched = await board.look(RUN, "none")
+async def test_a_run_that_is_not_there_takes_no_place(cache: RunCache) -> None:
+    watched = await cache.get(RUN, "none")
 
-    board.drop_empty(RUN, "none")
+    cache.drop_empty(RUN, "none")
 
-    assert (watched.state, len(board)) == (None, 0)
+    assert (watched.state, len(cache)) == (None, 0)
 
 
 async def test_runs_that_nobody_asks_about_leave_the_board(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "IDLE_SECONDS", 0.01)
     monkeypatch.setattr(board_module, "SWEEP_SECONDS", 0.01)
     append(journal, event(1))
 
-    await board.look(PULSE, "wf-1")
+    await cache.get(PULSE, "wf-1")
 
-    await until(lambda: len(board) == 0)
+    await until(lambda: len(cache) == 0)
 
 
 async def test_a_full_board_lets_the_oldest_go(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "MOST_RUNS", 20)
     for number in range(30):
         append(journal, event(1, run_id=f"wf-{number}"))
 
     for number in range(30):
-        await board.look(PULSE, f"wf-{number}")
+        await cache.get(PULSE, f"wf-{number}")
 
-    assert len(board) <= 20
-    assert board.glance(PULSE, "wf-29") is not None
-    assert board.glance(PULSE, "wf-0") is None
+    assert len(cache) <= 20
+    assert cache.peek(PULSE, "wf-29") is not None
+    assert cache.peek(PULSE, "wf-0") is None
 
 
 async def test_late_truth_about_an_ended_run_is_found(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "FINAL_SECONDS", 0.0)
     append(journal, event(1, "workflow_start"), event(2, "workflow_error"))
-    watched = await board.look(RUN, "wf-1")
+    watched = await cache.get(RUN, "wf-1")
     await until(lambda: watched.final_until is not None)
 
     append(journal, event(3, "workflow_complete"))
-    again = await board.look(RUN, "wf-1")
+    again = await cache.get(RUN, "wf-1")
 
     assert again is watched
     assert again.state is not None
@@ -163,7 +163,7 @@ async def test_late_truth_about_an_ended_run_is_found(
 
 
 async def test_what_was_just_written_is_shown_at_once_and_counts_once(
-    board: RunCache, journal: CountedJournal
+    cache: RunCache, journal: CountedJournal
 ) -> None:
     created = Event(
         run_id="turn-1",
@@ -180,11 +180,11 @@ async def test_what_was_just_written_is_shown_at_once_and_counts_once(
         payload={"kind": "content", "text": "hello"},
     )
     append(journal, created)
-    watched = await board.look(TURN, "turn-1")
+    watched = await cache.get(TURN, "turn-1")
     before = watched.state.tag
 
     append(journal, block)
-    await board.catch_up("turn-1")
+    await cache.catch_up("turn-1")
     shown = watched.state
     await until(lambda: not watched.is_ahead)  # the hub brings it too
 
@@ -194,14 +194,14 @@ async def test_what_was_just_written_is_shown_at_once_and_counts_once(
 
 
 async def test_a_run_that_is_read_ahead_of_the_hub_has_every_event_once(
-    board: RunCache, journal: CountedJournal
+    cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(0))
-    watched = await board.look(RUN, "wf-1")
+    watched = await cache.get(RUN, "wf-1")
 
     for number in range(1, 50):
         append(journal, event(number))
-        await board.catch_up("wf-1")
+        await cache.catch_up("wf-1")
         assert watched.state is not None
         assert watched.state.summary.events == number + 1
     await until(lambda: not watched.is_ahead)
@@ -223,13 +223,13 @@ def test_two_reads_ahead_at_once_are_told_apart() -> None:
 
 
 async def test_everything_that_was_written_is_read_ahead_of_the_hub_however_much_it_is(
-    board: RunCache, journal: CountedJournal
+    cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(0))
-    watched = await board.look(RUN, "wf-1")
+    watched = await cache.get(RUN, "wf-1")
 
     append(journal, *(event(number) for number in range(1, 1_201)))
-    await board.catch_up("wf-1")
+    await cache.catch_up("wf-1")
 
     assert watched.state is not None
     assert watched.state.summary.events == 1_201
@@ -238,16 +238,16 @@ async def test_everything_that_was_written_is_read_ahead_of_the_hub_however_much
 
 
 async def test_what_is_written_while_the_history_is_read_is_in_the_first_answer(
-    board: RunCache, journal: CountedJournal
+    cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(0))
     journal.seconds_a_read = 0.05
-    first = asyncio.create_task(board.look(RUN, "wf-1"))
+    first = asyncio.create_task(cache.get(RUN, "wf-1"))
     await until(lambda: journal.reads > 0)
 
     append(journal, event(1))
-    await board.catch_up("wf-1")
-    watched = await board.look(RUN, "wf-1")
+    await cache.catch_up("wf-1")
+    watched = await cache.get(RUN, "wf-1")
 
     assert watched.state is not None
     assert watched.state.summary.events == 2
@@ -255,43 +255,43 @@ async def test_what_is_written_while_the_history_is_read_is_in_the_first_answer(
 
 
 async def test_a_journal_that_is_away_is_told_in_good_time(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "READY_SECONDS", 0.05)
     journal.is_away = True
 
     with pytest.raises(JournalUnavailable):
-        await board.look(RUN, "wf-1")
+        await cache.get(RUN, "wf-1")
 
 
 async def test_closing_wakes_whoever_waits(journal: CountedJournal) -> None:
     closing = asyncio.Event()
     async with AsyncJournal(journal) as calls, Hub(journal) as hub:
-        board = RunCache(hub, calls, closing)
+        cache = RunCache(hub, calls, closing)
         append(journal, event(1))
-        watched = await board.look(PULSE, "wf-1")
-        waiting = asyncio.create_task(watched.news(watched.revision, 20))
+        watched = await cache.get(PULSE, "wf-1")
+        waiting = asyncio.create_task(watched.wait_for_change(watched.revision, 20))
         await until(lambda: watched.is_waited_for)
 
         closing.set()
 
         assert await waiting
-        await board.aclose()
+        await cache.aclose()
 
 
 async def test_a_long_run_that_left_the_board_is_read_on_from_where_it_was_left(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(journal, *(event(number) for number in range(5_000)))
-    await board.look(RUN, "wf-1")
+    await cache.get(RUN, "wf-1")
     monkeypatch.setattr(board_module, "IDLE_SECONDS", -1.0)
     monkeypatch.setattr(board_module, "SWEEP_SECONDS", 0.01)
-    board._on_sweep()
-    assert len(board) == 0
+    cache._on_sweep()
+    assert len(cache) == 0
     append(journal, event(5_000))
     before = journal.returned
 
-    again = await board.look(RUN, "wf-1")
+    again = await cache.get(RUN, "wf-1")
 
     assert again.state is not None
     assert again.state.summary.events == 5_001
@@ -299,26 +299,26 @@ async def test_a_long_run_that_left_the_board_is_read_on_from_where_it_was_left(
 
 
 async def test_a_run_that_ended_while_it_was_off_the_board_has_ended(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(journal, *(event(number) for number in range(1_000)))
-    await board.look(RUN, "wf-1")
+    await cache.get(RUN, "wf-1")
     monkeypatch.setattr(board_module, "IDLE_SECONDS", -1.0)
-    board._on_sweep()
+    cache._on_sweep()
     append(journal, event(1_000, "workflow_complete"))
 
-    again = await board.look(RUN, "wf-1")
+    again = await cache.get(RUN, "wf-1")
     await until(lambda: again.final_until is not None)
 
     assert again.state is not None
     assert (again.state.status, again.state.summary.events) == ("succeeded", 1_001)
 
 
-async def test_who_waits_for_news_alone_reads_no_history(board: RunCache, journal: CountedJournal) -> None:
+async def test_who_waits_for_news_alone_reads_no_history(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, *(event(number) for number in range(10)))
     page = journal.read("wf-1")
 
-    watched = await board.look(PULSE, "wf-1", after=page.cursor)
+    watched = await cache.get(PULSE, "wf-1", after=page.cursor)
     append(journal, event(10))
     await until(lambda: watched.events > 0)
 
@@ -326,29 +326,27 @@ async def test_who_waits_for_news_alone_reads_no_history(board: RunCache, journa
 
 
 async def test_a_history_that_grows_slowly_is_waited_for_as_long_as_it_grows(
-    board: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+    cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "READY_SECONDS", 0.5)
     monkeypatch.setattr(fold_cache, "READ_EVENTS", 1)
     journal.seconds_a_read = 0.1
     append(journal, *(event(number) for number in range(12)))
 
-    watched = await board.look(RUN, "wf-1")
+    watched = await cache.get(RUN, "wf-1")
 
     assert watched.state is not None
     assert watched.state.summary.events == 12
 
 
 def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_cache, "REMEMBERED_EVENTS", 2_500)
+    monkeypatch.setattr(fold_cache, "MAX_CACHED_EVENTS", 2_500)
     kept: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()))
     for number in range(4):
-        kept.remember(
-            ("run", f"wf-{number}"), CachedFold(number, RunProgress(whole=True), 1_000, Cursor("c"))
-        )
-    kept.remember(("run", "short"), CachedFold(9, RunProgress(whole=True), 10, Cursor("c")))
+        kept.put(("run", f"wf-{number}"), CachedFold(number, RunProgress(whole=True), 1_000, Cursor("c")))
+    kept.put(("run", "short"), CachedFold(9, RunProgress(whole=True), 10, Cursor("c")))
 
-    found = [kept.begin(("run", name), None).state for name in ("wf-0", "wf-1", "wf-2", "wf-3", "short")]
+    found = [kept.start(("run", name), None).state for name in ("wf-0", "wf-1", "wf-2", "wf-3", "short")]
 
     assert found == [None, None, 2, 3, None]
 
@@ -356,12 +354,12 @@ def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_remembered_of_a_run_is_forgotten_in_time() -> None:
     now = 0.0
     kept: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()), now=lambda: now)
-    kept.remember(("run", "wf-1"), CachedFold(1, RunProgress(whole=True), 1_000, Cursor("c")))
-    kept.remember(("run", "wf-2"), CachedFold(2, RunProgress(whole=True), 1_000, Cursor("c")))
+    kept.put(("run", "wf-1"), CachedFold(1, RunProgress(whole=True), 1_000, Cursor("c")))
+    kept.put(("run", "wf-2"), CachedFold(2, RunProgress(whole=True), 1_000, Cursor("c")))
 
-    now = fold_cache.REMEMBERED_SECONDS
-    soon = kept.begin(("run", "wf-1"), 0)
+    now = fold_cache.MAX_CACHED_SECONDS
+    soon = kept.start(("run", "wf-1"), 0)
     now += 1.0
-    late = kept.begin(("run", "wf-2"), 0)
+    late = kept.start(("run", "wf-2"), 0)
 
     assert (soon.state, late.state) == (1, 0)
