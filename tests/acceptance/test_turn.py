@@ -17,7 +17,7 @@ import pytest
 from longwatch.cli.render.times import run_duration_text
 from longwatch.journal.claims import ending_id
 from longwatch.journal.factory import open_journal
-from longwatch.model.leftovers import find_leftovers
+from longwatch.model.process import find_leftovers
 from longwatch.model.run import fold
 from longwatch.turns import Conversations, TurnDetails, TurnState
 from tests.contract.making import read_all

@@ -18,7 +18,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload
 from longwatch.model.endings import ENDS
 from longwatch.model.event import START, UNREADABLE, Event, number_of
-from longwatch.model.leftovers import find_leftovers, leftover_text
+from longwatch.model.process import find_leftovers, leftover_text
 
 END_CLAIMED = "turn_end_claimed"
 TURN_PREFIX = "turn-"  # of all turn IDs; other runs may have it too

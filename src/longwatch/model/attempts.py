@@ -1,13 +1,12 @@
-"""The attempts of a run: its starts, its processes and its endings, put together.
+"""The attempts of a run: its starts, its processes and its endings.
 
-Starting a run id again opens a new attempt. A session (`SESSION_INITIATED`) and the work inside it
-(`workflow_start`) are one attempt although each names it in its own way: a start joins the open attempt if
-that has no ending and no start of the same kind. Attempts share a journal and nothing else: an ending, a
-process or a call belongs to one of them, namely the attempt that its event names, else the one that its
-producer started or joined, else the one that was open at the time. Clocks differ by up to `CLOCK_SKEW_MS`:
-an ending that no start precedes, and work that began before its session, belong to a start that follows
-within that time. The facts are a set, so any order of arrival gives the same attempts, and merging the same
-facts again changes nothing.
+Starting a run ID again opens a new attempt. A session (`SESSION_INITIATED`) and the work inside it
+(`workflow_start`) are one attempt although each has its own ID for it: a start joins the open attempt if that
+has no ending and no start of the same kind. An ending, a process or a call belongs to exactly one attempt:
+the one that its event states, else the one that its producer started or joined, else the one that was open at
+the time. Clocks differ by up to `CLOCK_SKEW_MS`: an ending without an earlier start, and work that started
+before its session, belong to a start that follows within that time. The facts are a set, so any order of
+arrival gives the same attempts, and merging the same facts again changes nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from longwatch.model.process import ProcessIdentity
 
 SESSION_START = "SESSION_INITIATED"
 ATTEMPT_STARTS = frozenset({"workflow_start", SESSION_START})
-OWNER_TYPES = frozenset({"workflow_start", "turn_started"})  # the process that they name owns the run
+OWNER_TYPES = frozenset({"workflow_start", "turn_started"})  # their process owns the run
 JOINED = "process_joined"
 CLOSED = "producer_closed"
 FACT_TYPES = ATTEMPT_STARTS | OWNER_TYPES | {JOINED, CLOSED, UNREADABLE} | ENDS.keys()
 
-CLOCK_SKEW_MS = 60_000  # that the clocks of two processes of one run may differ
+CLOCK_SKEW_MS = 60_000  # largest difference between the clocks of two processes of a run
 
-# A run keeps at most so many facts; a run id that is used every night must not grow for ever.
+# Limits of the facts of a run: a run ID that is used every night must not grow forever.
 MAX_STARTS = 100
 MAX_ENDINGS = 32
 MAX_OWNERS = 16
@@ -47,10 +46,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that worked on the run, as one of the run's producers named it."""
+    """A process that worked on the run, according to one of its producers."""
 
     process: ProcessIdentity
-    order: Order  # of the event that names it
+    order: Order  # of the event that states it
     is_owner: bool = False
     attempt: str | None = None
 
@@ -63,16 +62,16 @@ class Member:
 class Attempt:
     """One attempt at a run."""
 
-    id: str | None  # eight hex digits, or the execution of a session; None if its start names none
+    id: str | None  # eight hex digits, or the execution of a session; None if its start has none
     start: Order | None  # None: no start was seen
     ending: Ending | None = None
     members: tuple[Member, ...] = ()  # processes that have not left
-    is_superseded: bool = False  # a later attempt has begun
-    also: str | None = None  # its other id: a session and the work inside it name one attempt each
+    is_superseded: bool = False  # a later attempt has started
+    also: str | None = None  # its other ID: a session and the work inside it have one each
 
     @property
     def status(self) -> Status:
-        """How the attempt stands: without an ending it runs, or is unknown once a later one has begun."""
+        """Running without an ending, or unknown if a later attempt has started."""
         if self.ending is not None:
             return self.ending.status
         return Status.UNKNOWN if self.is_superseded else Status.RUNNING
@@ -86,8 +85,8 @@ class Lifecycle:
     endings: tuple[Ending, ...] = ()
     members: tuple[Member, ...] = ()  # without those that have left
     closed: tuple[tuple[int, str], ...] = ()  # when a producer closed, and which
-    dropped: Order | None = None  # the last process that joined and is not kept, because there are too many
-    has_gaps: bool = False  # events could not be read, and may have stated more facts
+    dropped: Order | None = None  # the last process beyond the limit
+    has_gaps: bool = False  # unreadable events may have stated more facts
 
     def merged(self, other: Lifecycle) -> Lifecycle:
         """The facts of both. Commutative, associative and idempotent."""
@@ -95,7 +94,7 @@ class Lifecycle:
             return self
         if self == NO_FACTS:
             return other
-        return _reduced(
+        return _normalise(
             {*self.starts, *other.starts},
             {*self.endings, *other.endings},
             {*self.members, *other.members},
@@ -105,17 +104,17 @@ class Lifecycle:
         )
 
     def completed(self, stored: Lifecycle) -> Lifecycle:
-        """These facts and those that are stored with the run, which hold what unreadable events stated."""
+        """These facts and those stored with the run, which include those of unreadable events."""
         return replace(self.merged(stored), has_gaps=stored.has_gaps)
 
     def with_ending(self, ending: Ending) -> Lifecycle:
-        """These facts and an ending that an observer has found."""
+        """These facts and the ending that an observer has determined."""
         return self.merged(Lifecycle(endings=(ending,)))
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt, the earliest first; there is always one."""
-        if len(self.starts) == 1:  # the usual run, asked for with every append
+        if len(self.starts) == 1:  # the usual case, on every append
             start = self.starts[0]
             if all(
                 each.order >= start.order or each.attempt == (start.attempt or "") for each in self.endings
@@ -125,19 +124,19 @@ class Lifecycle:
         return _attempts(self)
 
     def named_attempts(self) -> dict[str, str | None]:
-        """The attempt that each producer named last, as far as the starts and processes tell."""
+        """The last attempt of each producer, as far as starts and processes state one."""
         facts: list[Start | Member] = [*self.starts, *self.members]
         return {each.order[1]: each.attempt for each in sorted(facts, key=lambda each: each.order)}
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more processes joined the last attempt than are kept here."""
+        """Whether more processes joined the last attempt than the limit."""
         start = self.current.start
         return self.dropped is not None and (start is None or self.dropped >= start)
 
     @property
     def current(self) -> Attempt:
-        """The last attempt: how the run stands."""
+        """The last attempt, which determines the status of the run."""
         return self.attempts[-1]
 
 
@@ -170,10 +169,10 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
         process = ProcessIdentity.of(event.payload.get("process"))
         if process is not None:
             members.add(Member(process, event.order, event.type in OWNER_TYPES, attempt))
-    return _reduced(starts, endings, members, closed, has_gaps=has_gaps)
+    return _normalise(starts, endings, members, closed, has_gaps=has_gaps)
 
 
-def _reduced(
+def _normalise(
     starts: set[Start],
     endings: set[Ending],
     members: set[Member],
@@ -182,17 +181,17 @@ def _reduced(
     dropped: Order | None = None,
     has_gaps: bool = False,
 ) -> Lifecycle:
-    """The facts in their one form: sorted, without processes that have left, and bounded."""
-    gone = {producer for _, producer in closed}
+    """The facts in canonical form: sorted, without processes that have left, and limited."""
+    left = {producer for _, producer in closed}
     by_order = sorted(members, key=lambda each: (each.order, each.process.id, each.is_owner))
     owners = [each for each in by_order if each.is_owner]
-    others = [each for each in by_order if not each.is_owner and each.producer not in gone]
+    others = [each for each in by_order if not each.is_owner and each.producer not in left]
     if len(others) > MAX_MEMBERS:
         last = others[-MAX_MEMBERS - 1].order
         dropped = last if dropped is None else max(dropped, last)
     return Lifecycle(
         starts=tuple(sorted(starts, key=_start_key)[-MAX_STARTS:]),
-        endings=_bounded_endings(endings),
+        endings=_limit_endings(endings),
         members=(*owners[-MAX_OWNERS:], *others[-MAX_MEMBERS:]),
         closed=tuple(sorted(closed)[-MAX_CLOSED:]),
         dropped=dropped,
@@ -204,46 +203,46 @@ def _start_key(start: Start) -> tuple[Order, str, bool]:
     return start.order, start.attempt or "", start.is_session
 
 
-def _bounded_endings(endings: set[Ending]) -> tuple[Ending, ...]:
-    kept = sorted(endings, key=lambda each: (each.order, each.status, each.not_after or 0))
-    if len(kept) <= MAX_ENDINGS:
-        return tuple(kept)
-    best = _best(kept)
-    newest = kept[-MAX_ENDINGS:]
+def _limit_endings(endings: set[Ending]) -> tuple[Ending, ...]:
+    ordered = sorted(endings, key=lambda each: (each.order, each.status, each.not_after or 0))
+    if len(ordered) <= MAX_ENDINGS:
+        return tuple(ordered)
+    best = _best(ordered)
+    newest = ordered[-MAX_ENDINGS:]
     return tuple(newest) if best is None or best in newest else (best, *newest)
 
 
 @dataclass(slots=True)
 class _Draft:
-    """An attempt while its facts are gathered."""
+    """An attempt while its facts are collected."""
 
     id: str | None = None
     start: Order | None = None
     endings: list[Ending] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
-    kinds: set[bool] = field(default_factory=set)  # of its starts: whether they are a session's
+    kinds: set[bool] = field(default_factory=set)  # is_session of its starts
     also: str | None = None
 
     def begin(self, start: Start) -> None:
-        """Take a start of this attempt; the first one dates it."""
+        """Add a start; the first one sets the time of the attempt."""
         self.kinds.add(start.is_session)
         if self.start is None:
             self.start = start.order
 
     def takes(self, start: Start) -> bool:
-        """Whether a start that names another attempt belongs to this one: see the top of the module."""
+        """Whether a start with another attempt ID belongs to this attempt; see the module docstring."""
         return start.is_session not in self.kinds and not self.is_over(start)
 
     def merge(self, named: _Draft) -> None:
-        """Take the id of a draft that turned out to be this attempt, and the endings that name it."""
+        """Add the ID and the endings of a draft that belongs to this attempt."""
         self.id, self.also = (self.id, named.id) if self.id is not None else (named.id, None)
         self.endings += named.endings
 
     def is_over(self, start: Start) -> bool:
-        """Whether a start that names no attempt opens one: only if an earlier start has come to its end.
+        """Whether a start without an attempt ID opens an attempt: only if this one has ended.
 
-        Within one millisecond a start may sort after the end of its own attempt, and by a late clock the end
-        of an attempt, or all of the work inside a session, comes before the start.
+        Within one millisecond a start may sort after the ending of its own attempt. With a late clock, the
+        ending of an attempt, or all of the work inside a session, precedes the start.
         """
         now = start.order[0]
         if self.start is None:
@@ -258,11 +257,11 @@ class _Draft:
         return Attempt(self.id, self.start, ending, members, is_superseded, self.also)
 
 
-Joins = tuple[tuple[Order, str], ...]  # when a producer named an attempt, and which; sorted
+Joins = tuple[tuple[Order, str], ...]  # when a producer stated an attempt, and which; sorted
 
 
 def joined_at(joins: Joins, order: Order) -> str | None:
-    """The attempt that a producer worked on at this moment: the last that it had named, else its first."""
+    """The attempt of a producer at this time: the last one it had stated, else its first."""
     found = joins[0][1] if joins else None
     for at, attempt in joins:
         if at <= order:
@@ -284,12 +283,12 @@ def _attempts(facts: Lifecycle) -> tuple[Attempt, ...]:
 
 
 class _Drafts:
-    """The attempts of a run while its facts are read in their order."""
+    """The attempts of a run while its facts are processed in order."""
 
     def __init__(self, starts: Iterable[Start]) -> None:
         self._drafts: list[_Draft] = []
-        self._by_id: dict[str, _Draft] = {}  # an ending may sort before the start it belongs to
-        self._joins: dict[str, Joins] = {}  # of those that start the run: others leave
+        self._by_id: dict[str, _Draft] = {}  # an ending may sort before its start
+        self._joins: dict[str, Joins] = {}  # of producers that start the run
         for start in starts:
             if start.attempt is not None:
                 self._by_id.setdefault(start.attempt, _Draft(start.attempt))
@@ -314,20 +313,20 @@ class _Drafts:
         named.begin(start)
 
     def end(self, ending: Ending) -> None:
-        """Give an ending to the attempt that it names, else that its producer started, else the open one."""
+        """Add an ending to the attempt that it states, else that its producer started, else the open one."""
         producer = ending.order[1]
         started = joined_at(self._joins.get(producer, ()), ending.order) if producer else None
-        (self._named(ending.attempt) or self._named(started) or self._open()).endings.append(ending)
+        (self._by_name(ending.attempt) or self._by_name(started) or self._open()).endings.append(ending)
 
     def add(self, member: Member) -> None:
-        """Give a process to the attempt that it names, else to the one that was open when it came."""
-        (self._named(member.attempt) or self._at(member.order)).members.append(member)
+        """Add a process to the attempt that it states, else to the one that was open at its time."""
+        (self._by_name(member.attempt) or self._at(member.order)).members.append(member)
 
     def attempts(self) -> tuple[Attempt, ...]:
         self._open()
         return tuple(each.attempt(is_superseded=each is not self._drafts[-1]) for each in self._drafts)
 
-    def _named(self, attempt: str | None) -> _Draft | None:
+    def _by_name(self, attempt: str | None) -> _Draft | None:
         return None if attempt is None else self._by_id.get(attempt)
 
     def _open(self) -> _Draft:
@@ -349,8 +348,8 @@ def ending_of(endings: Iterable[Ending], members: Iterable[Member]) -> Ending | 
     best = _best(each for each in stated if each.status is not Status.DIED)
     if best is not None:
         return best
-    there = {each.process.id for each in members}
-    return _joined([each for each in stated if each.processes is None or each.processes >= there])
+    present = {each.process.id for each in members}
+    return _merge_deaths([each for each in stated if each.processes is None or each.processes >= present])
 
 
 def _best(endings: Iterable[Ending]) -> Ending | None:
@@ -361,8 +360,8 @@ def _best(endings: Iterable[Ending]) -> Ending | None:
     return best
 
 
-def _joined(deaths: list[Ending]) -> Ending | None:
-    """What several observers know of one death: the narrowest interval that they give."""
+def _merge_deaths(deaths: list[Ending]) -> Ending | None:
+    """One death from several observers: the intersection of their intervals."""
     if not deaths:
         return None
     first = min(deaths, key=lambda each: (each.order, sorted(each.processes or ())))

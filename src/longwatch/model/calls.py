@@ -1,7 +1,7 @@
-"""Agent spans, tool calls and graph nodes: the events that start and end them, put together.
+"""Agent spans, tool calls and graph nodes, paired from the events that start and end them.
 
-A start and an end belong together by their call id. Other producers name none for agents and nodes; there an
-end closes the latest open start of the same agent, node or tool, as a reader of the list would pair them.
+A start and an end belong together by their call ID. Other producers have none for agents and nodes; there an
+end closes the latest open start of the same agent, node or tool.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from longwatch.model.event import (
 
 ABANDONED = "abandoned"  # the status of a call without an end in a run that has ended
 
-CallSubject = tuple[str, str]  # the kind of call and what it is about; pairs calls that have no id
+CallSubject = tuple[str, str]  # the kind and the subject of a call; pairs calls without an ID
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The start or the end of a call, as one event told it."""
+    """The start or the end of a call, from one event."""
 
     order: Order
     kind: str  # agent, tool or node
     name: str
-    status: str  # started, completed, failed, skipped, or another word of the producer's
+    status: str  # started, completed, failed, skipped, or the producer's own text
     agent_name: str | None = None
     parent_call_id: str | None = None
     duration_ms: float | None = None
@@ -44,8 +44,8 @@ class Mark:
         return self.order[0]
 
     @property
-    def begins(self) -> bool:
-        """Whether this is the start of the call rather than its end."""
+    def is_start(self) -> bool:
+        """Whether this is the start of the call, not its end."""
         return self.status == "started"
 
 
@@ -63,12 +63,12 @@ class Call:
 
     @classmethod
     def of(cls, call_id: str, mark: Mark) -> Call:
-        """What one event alone tells of a call."""
-        return cls(call_id, start=mark) if mark.begins else cls(call_id, end=mark)
+        """The call of a single event."""
+        return cls(call_id, start=mark) if mark.is_start else cls(call_id, end=mark)
 
     @property
     def first(self) -> Mark:
-        """The start, or the end of a call whose start was never told."""
+        """The start, or the end of a call without a start."""
         first = self.start or self.end
         assert first is not None
         return first
@@ -94,19 +94,19 @@ class Call:
         return self.end.status if self.end else "started"
 
     def status_in(self, *, run_has_ended: bool) -> str:
-        """How the call stands in its run: one without an end is abandoned once the run has ended."""
+        """The status of the call; without an end it is abandoned once the run has ended."""
         return ABANDONED if run_has_ended and self.end is None else self.status
 
     @property
     def started_at(self) -> int:
-        """When it began; for a call whose start was never told, when it ended less its duration."""
+        """When it started; for a call without a start, its end minus its duration."""
         if self.start is not None:
             return self.start.at
         return max(0, self.first.at - round(self.first.duration_ms or 0))
 
     @property
     def duration_ms(self) -> float | None:
-        """What the producer measured, else the time between the two events."""
+        """The producer's measurement, else the time between the two events."""
         if self.end is None:
             return None
         if self.end.duration_ms is not None:
@@ -114,7 +114,7 @@ class Call:
         return max(0, self.end.at - self.start.at) if self.start else None
 
     def merged(self, other: Call) -> Call:
-        """What both tell of the same call; of two starts or two ends the earlier counts."""
+        """Both parts of the same call; of two starts or two ends the earlier counts."""
         return Call(self.call_id, _earlier(self.start, other.start), _earlier(self.end, other.end))
 
 
@@ -125,8 +125,8 @@ def _earlier(one: Mark | None, other: Mark | None) -> Mark | None:
 
 
 def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
-    """What this event starts or ends, and what to pair it by if it has no call id."""
-    said = event.payload
+    """The start or end in this event, and the subject to pair it by without a call ID."""
+    payload = event.payload
     match event.type:
         case "tool_call":
             tool = ToolCall.of(event)
@@ -137,16 +137,16 @@ def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
             kind, name, status = "agent", span.agent_name, span.status
             about = name
         case "node_start" | "node_stop":
-            about = text_of(said, "node_id", "node_name") or "node"
-            kind, name = "node", text_of(said, "node_name") or about
-            status = "started" if event.type == "node_start" else end_status(said)
+            about = text_of(payload, "node_id", "node_name") or "node"
+            kind, name = "node", text_of(payload, "node_name") or about
+            status = "started" if event.type == "node_start" else end_status(payload)
         case "block":
-            kind, name = "tool", text_of(said, "tool_name") or "tool"
-            about = text_of(said, "tool_use_id") or name
-            if said.get("kind") == "tool_use":
+            kind, name = "tool", text_of(payload, "tool_name") or "tool"
+            about = text_of(payload, "tool_use_id") or name
+            if payload.get("kind") == "tool_use":
                 status = "started"
-            elif said.get("kind") == "tool_result":
-                status = end_status(said)
+            elif payload.get("kind") == "tool_result":
+                status = end_status(payload)
             else:
                 return None
         case _:
@@ -156,23 +156,23 @@ def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
         kind=kind,
         name=name,
         status=status,
-        agent_name=event.agent_name or text_of(said, "agent_name"),
+        agent_name=event.agent_name or text_of(payload, "agent_name"),
         parent_call_id=event.parent_call_id,
-        duration_ms=duration_of(said),
-        error=error_of(said),
+        duration_ms=duration_of(payload),
+        error=error_of(payload),
     )
     return (kind, about), mark
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """All that the events of a run tell of its calls, in whatever order they were told."""
+    """All calls of a run, from events in any order."""
 
     named: Mapping[str, Call]  # by call id
-    unnamed: Mapping[CallSubject, tuple[Mark, ...]]  # in their order
+    unnamed: Mapping[CallSubject, tuple[Mark, ...]]  # in order
 
     def plus(self, events: Iterable[Event]) -> Calls:
-        """These calls and what the events add to them."""
+        """These calls and those of more events."""
         named, fresh = dict(self.named), dict[CallSubject, list[Mark]]()
         for event in events:
             found = mark_of(event)
@@ -182,8 +182,8 @@ class Calls:
             if event.call_id is None:
                 fresh.setdefault(subject, []).append(mark)
                 continue
-            call, known = Call.of(event.call_id, mark), named.get(event.call_id)
-            named[event.call_id] = known.merged(call) if known else call
+            call, other = Call.of(event.call_id, mark), named.get(event.call_id)
+            named[event.call_id] = other.merged(call) if other else call
         unnamed = dict(self.unnamed)
         for subject, marks in fresh.items():
             together = [*unnamed.get(subject, ()), *marks]
@@ -191,25 +191,25 @@ class Calls:
         return Calls(named, unnamed)
 
     def by_id(self) -> Mapping[str, Call]:
-        """Every call by its id; one without an id is named by its first event."""
+        """Every call by its ID, or by its first event without one."""
         if not self.unnamed:
             return self.named
-        paired = (call for marks in self.unnamed.values() for call in _paired(marks))
+        paired = (call for marks in self.unnamed.values() for call in _pair(marks))
         return {**{call.call_id: call for call in paired}, **self.named}
 
-    def only(self, wanted: Callable[[Order], bool]) -> Calls:
-        """The calls whose first event is wanted, and the unnamed starts and ends that are."""
-        named = {call_id: call for call_id, call in self.named.items() if wanted(call.first.order)}
+    def only(self, is_wanted: Callable[[Order], bool]) -> Calls:
+        """The calls whose first event is accepted, and the accepted unnamed starts and ends."""
+        named = {call_id: call for call_id, call in self.named.items() if is_wanted(call.first.order)}
         unnamed = {
-            subject: kept
+            subject: accepted
             for subject, marks in self.unnamed.items()
-            if (kept := tuple(mark for mark in marks if wanted(mark.order)))
+            if (accepted := tuple(mark for mark in marks if is_wanted(mark.order)))
         }
         return Calls(named, unnamed)
 
     @property
     def last_order(self) -> Order | None:
-        """The order of the last start or end; None if there is none."""
+        """The order of the last start or end; None without any."""
         named = (mark for call in self.named.values() for mark in (call.start, call.end) if mark)
         unnamed = (marks[-1] for marks in self.unnamed.values())
         return max((mark.order for mark in (*named, *unnamed)), default=None)
@@ -218,10 +218,10 @@ class Calls:
 NO_CALLS = Calls({}, {})
 
 
-def _paired(marks: Iterable[Mark]) -> Iterator[Call]:
+def _pair(marks: Iterable[Mark]) -> Iterator[Call]:
     open_starts: list[Mark] = []
     for mark in marks:
-        if mark.begins:
+        if mark.is_start:
             open_starts.append(mark)
         else:
             start = open_starts.pop() if open_starts else None

@@ -1,7 +1,7 @@
-"""Which events start and end a run, how a run stands, and which of two endings counts.
+"""The events that start and end a run, the status of a run, and which of two endings counts.
 
 An ending has an authority. From the strongest: a correction; the producer's own report; an ending written
-for a producer whose exit was observed; `died`, which says only that every process of the run is gone. Among
+for a producer whose exit was observed; `died`, which only states that every process of the run is gone. Among
 endings of equal authority success beats partial, partial beats failed, failed beats cancelled and any of
 them beats unknown (an agent can finish while its invoker fails); among equals the earliest counts, so that
 ending a run twice gives one end time. Of two corrections the later counts.
@@ -19,7 +19,7 @@ from longwatch.model.event import UNREADABLE, Event, Order, error_of, number_of,
 
 
 class Status(StrEnum):
-    """How a run stands, in the one vocabulary used inside longwatch."""
+    """The status of a run, in the vocabulary used inside longwatch."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -27,13 +27,13 @@ class Status(StrEnum):
     FAILED = "failed"
     PARTIAL = "partial"
     CANCELLED = "cancelled"
-    DIED = "died"  # every process that worked on it is gone, and none reported an outcome
+    DIED = "died"  # every process that worked on it exited without reporting an outcome
     UNKNOWN = "unknown"
 
 
 _MORE = re.compile("… and ([0-9,]{1,12}) more")
 
-STARTS: Mapping[str, str] = {  # event type -> kind of run that it starts
+STARTS: Mapping[str, str] = {  # event type -> kind of run
     "workflow_start": "workflow",
     "SESSION_INITIATED": "session",
     "project_added": "project",
@@ -43,7 +43,7 @@ STARTS: Mapping[str, str] = {  # event type -> kind of run that it starts
     "execution_started": "execution",
 }
 
-ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the event itself says more
+ENDS: Mapping[str, Status] = {  # event type -> status, unless the event states one
     "workflow_complete": Status.SUCCEEDED,
     "workflow_error": Status.FAILED,
     "AGENT_BACKGROUND_TASK_COMPLETED": Status.SUCCEEDED,
@@ -62,11 +62,11 @@ ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the ev
     "watch_stopped": Status.UNKNOWN,
 }
 
-CORRECTIONS = frozenset(  # terminal events that say what an earlier one had wrong
+CORRECTIONS = frozenset(  # terminal events that correct an earlier one
     {"execution_corrected", "execution_closed", "turn_corrected"}
 )
 
-STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated at the door
+STATUS_WORDS: Mapping[str, Status] = {  # status texts of other producers
     "completed": Status.SUCCEEDED,
     "complete": Status.SUCCEEDED,
     "success": Status.SUCCEEDED,
@@ -90,10 +90,10 @@ OBSERVER_TYPES = frozenset(
     | {"execution_closed", "watch_stopped", "wave_added", "wave_count_set"}  # decisions of operators
 )
 
-MAYBE_OBSERVER_TYPES = OBSERVER_TYPES | {"workflow_error"}  # which an observer writes for a run that died
+MAYBE_OBSERVER_TYPES = OBSERVER_TYPES | {"workflow_error"}  # an observer writes it for a run that died
 
 PROCESS_DIED = "process_died"  # error code of the ending that an observer writes for a run that died
-PRODUCER_DEAD = "producer_dead"  # the same in journals of before
+PRODUCER_DEAD = "producer_dead"  # the same in journals of earlier versions
 
 _PRECEDENCE = {
     Status.SUCCEEDED: 4,
@@ -106,7 +106,7 @@ _PRECEDENCE = {
 
 
 def warning_count(payload: Mapping[str, Any]) -> int:
-    """How many warnings an ending has. A list that was cut ends with `… and 1,500 more`."""
+    """The number of warnings of an ending. A truncated list ends with `… and 1,500 more`."""
     warnings = payload.get("warnings")
     if not isinstance(warnings, list | tuple) or not warnings:
         return 0
@@ -116,19 +116,19 @@ def warning_count(payload: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended, and which event says so."""
+    """The ending of a run, and the event that states it."""
 
     status: Status
     order: Order
-    own_word: bool = True  # False: written for a producer that did not say it itself
+    own_word: bool = True  # False: written for a producer that did not report an outcome
     error: str | None = None
-    correction: bool = False  # True: later truth, whatever was said before
-    attempt: str | None = None  # the attempt that it ends, if the event names it
-    # Only of an ending whose order is a place and not a time, as that of `died`:
-    processes: frozenset[str] | None = None  # ids of those that are gone; None: not known, so it covers all
+    correction: bool = False  # True: overrides every earlier ending
+    attempt: str | None = None  # the attempt that it ends, if the event states one
+    # Only if the order is a position and not a time, as for `died`:
+    processes: frozenset[str] | None = None  # IDs of those that are gone; None: all of them
     not_before: int | None = None  # epoch ms
-    not_after: int | None = None  # epoch ms; None: not known
-    warnings: int = 0  # that the event lists
+    not_after: int | None = None  # epoch ms; None: unknown
+    warnings: int = 0  # in the event
 
     @property
     def at(self) -> int | None:
@@ -137,13 +137,13 @@ class Ending:
 
     @classmethod
     def of(cls, event: Event) -> Ending | None:
-        """The ending that this event states, if it is a terminal one.
+        """The ending that this event states, if it is a terminal event.
 
-        An unreadable event states the ending that is stored with the run: it may have been that event's own.
+        An unreadable event contains the ending that is stored with the run: it may have stated it.
         """
         status = ENDS.get(event.type)
         if status is None:
-            return _kept(event.payload.get(STORED_ENDING)) if event.type == UNREADABLE else None
+            return _decode_ending(event.payload.get(STORED_ENDING)) if event.type == UNREADABLE else None
         payload = event.payload
         word = text_of(payload, "status")
         if word is not None:
@@ -163,7 +163,7 @@ class Ending:
         )
 
     def beats(self, other: Ending | None) -> bool:
-        """Whether this ending counts rather than the other."""
+        """Whether this ending counts instead of the other."""
         if other is None:
             return True
         if self.correction or other.correction:
@@ -178,7 +178,7 @@ STORED_ENDING = "ending"  # in the payload of an unreadable event
 
 def encode_ending(ending: Ending) -> dict[str, object]:
     """The ending that is stored with a run, for the payload of an unreadable event."""
-    kept = {
+    fields = {
         "status": ending.status.value,
         "order": list(ending.order),
         "own_word": ending.own_word,
@@ -190,10 +190,10 @@ def encode_ending(ending: Ending) -> dict[str, object]:
         "not_after": ending.not_after,
         "warnings": ending.warnings or None,
     }
-    return {name: value for name, value in kept.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _kept(value: object) -> Ending | None:
+def _decode_ending(value: object) -> Ending | None:
     """The ending that `encode_ending` wrote; None for anything else."""
     if not isinstance(value, Mapping):
         return None
@@ -226,10 +226,10 @@ def _kept(value: object) -> Ending | None:
 
 def _death(event: Event) -> Ending:
     payload = event.payload
-    named = payload.get("processes")
-    ids = frozenset(each for each in named if isinstance(each, str)) if isinstance(named, list) else None
+    listed = payload.get("processes")
+    ids = frozenset(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else None
     not_before, not_after = (number_of(payload, name) for name in ("not_before", "not_after"))
-    if not_before is None:  # such an event is placed just after the last activity
+    if not_before is None:  # its time is just after the last activity
         not_before = max(0, event.occurred_at - 1)
     return Ending(
         status=Status.DIED,
@@ -244,7 +244,7 @@ def _death(event: Event) -> Ending:
 
 
 def attempt_id_of(event: Event) -> str | None:
-    """The attempt that an event names. Of a session it is the execution of its state machine."""
+    """The attempt that an event states; for a session, the execution of its state machine."""
     attempt = text_of(event.payload, "attempt")
     if attempt is None and event.type.startswith(SESSION_PREFIXES):
         return text_of(event.payload, "execution")
@@ -252,7 +252,7 @@ def attempt_id_of(event: Event) -> str | None:
 
 
 def is_activity(event: Event) -> bool:
-    """Whether an event shows that the run's work is going on: what observers write does not."""
+    """Whether an event is a sign of work on the run; events of observers are not."""
     if event.type not in MAYBE_OBSERVER_TYPES:
         return True
     if event.type in OBSERVER_TYPES:

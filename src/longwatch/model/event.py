@@ -1,4 +1,4 @@
-"""What happened: the one event type, pages of events, cursors, and typed views of well-known events."""
+"""Events, pages of events, cursors, and typed views of known event types."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NewType, cast
 
 from longwatch.errors import InvalidEvent
 
-_SECONDS, _MILLISECONDS, _MICROSECONDS = 10**11, 10**14, 10**17  # epoch times below this are of this unit
-MAX_RUN_ID_BYTES = 1024  # a DynamoDB partition key ends at 2,048; the session layout adds a prefix
+_SECONDS, _MILLISECONDS, _MICROSECONDS = 10**11, 10**14, 10**17  # upper limits of epoch times in each unit
+MAX_RUN_ID_BYTES = 1024  # a DynamoDB partition key has at most 2,048; the session layout adds a prefix
 MAX_OCCURRED_AT = 253_402_300_799_999  # epoch ms of the end of 9999, where ISO times end
-MAX_SLOT_DRIFT_MS = 60_000  # how far the slot in a recorder's event id may run ahead of the event's time
-MAX_WHOLE = 2**63 - 1  # where SQLite's integers end
-RESERVED_PREFIX = "longwatch#"  # partitions that hold the list of runs, not a run
+MAX_SLOT_DRIFT_MS = 60_000  # how far the slot in a recorder's event ID may be ahead of the event's time
+MAX_WHOLE = 2**63 - 1  # largest integer of SQLite
+RESERVED_PREFIX = "longwatch#"  # of partitions with the list of runs
 
 Order = tuple[int, str, int, str]
 
@@ -26,7 +26,7 @@ class Event:
     """One thing that happened to a run. Written once, never changed."""
 
     run_id: str
-    event_id: str  # names this one event; a retry of the same write is recognised by it
+    event_id: str  # identifies the event; a repeated write is recognised by it
     type: str
     occurred_at: int  # epoch milliseconds, by the producer's clock
     agent_name: str | None = None
@@ -38,8 +38,8 @@ class Event:
     previous_digest: str | None = None  # of the producer's event before this one
     trace_id: str | None = None  # 32 lowercase hex digits, as OpenTelemetry writes them
     ttl: int | None = None  # epoch seconds after which a store may drop the event
-    # The payload as text, where it is known, so that it is written only once. Whoever replaces the payload of
-    # an event replaces this as well.
+    # The payload as text, if available, so that it is encoded only once. Code that replaces the payload of an
+    # event replaces this too.
     encoded: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -92,12 +92,12 @@ class Event:
 
     @property
     def order(self) -> Order:
-        """Where the event stands among those of its run: by time, then producer, then its number."""
+        """The sort key among the events of its run: time, producer, number, ID."""
         return (self.occurred_at, self.producer or "", self.number or 0, self.event_id)
 
 
 UNREADABLE = "unreadable_event"
-"""The type of what stands where a stored event cannot be decoded. Readers get it; no journal stores it."""
+"""The type of the placeholder for a stored event that cannot be decoded. No journal stores it."""
 
 
 def unreadable_event(
@@ -110,9 +110,9 @@ def unreadable_event(
     producer: str | None = None,
     number: int | None = None,
 ) -> Event:
-    """What a reader gets in the place of a stored event that cannot be decoded: where it is, and why.
+    """The placeholder for a stored event that cannot be decoded, with its position and the reason.
 
-    Its id, producer and number are those of the stored event where they can be read.
+    ID, producer and number are those of the stored event if they are readable.
     """
     return Event(
         run_id=run_id,
@@ -126,18 +126,18 @@ def unreadable_event(
 
 
 class EventSlots:
-    """An event in the making, for those who make very many out of values that were checked before.
+    """A mutable event, for code that creates many events from validated values.
 
-    It has the slots of `Event` and is filled like any object; giving it the class `Event` then makes it one,
-    frozen like the others. That takes a third of the time of setting the fields of a frozen class one by one,
-    and a tenth of `Event(...)` with its checks.
+    It has the slots of `Event`; assigning `Event` to its `__class__` turns it into a frozen event. That takes
+    a third of the time of setting the fields of a frozen class one by one, and a tenth of `Event(...)` with
+    its validation.
     """
 
     __slots__ = tuple(Event.__dataclass_fields__)
 
 
 def stored_event(values: tuple[Any, ...]) -> Event:
-    """An event from values in the order of its fields, unchecked: they were checked when they came in."""
+    """An event from validated values in the order of its fields."""
     event: Any = EventSlots()
     (
         event.run_id,
@@ -160,54 +160,54 @@ def stored_event(values: tuple[Any, ...]) -> Event:
 
 
 Cursor = NewType("Cursor", str)
-"""Where a reader left off. Opaque: only the journal that handed it out can read it."""
+"""The position to resume from. Opaque: only the journal that issued it can parse it."""
 
 START = Cursor("")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some events and where to go on from. `more` says that further events are already waiting."""
+    """A page of events and the cursor to resume from. `more`: further events are available."""
 
     events: Sequence[Event]
     cursor: Cursor
     more: bool = False
 
     def cursor_after(self, count: int) -> Cursor:
-        """Where a reader goes on that has dealt with only the first `count` events of this page."""
+        """The cursor of a reader that has handled the first `count` events of this page."""
         if count == len(self.events):
             return self.cursor
-        raise TypeError("the pages of this journal cannot be left in the middle")
+        raise TypeError("the pages of this journal have no cursors inside")
 
     def unseen(self, by: Cursor) -> Page:
-        """What of this page a reader at that cursor has not seen, and its cursor once it has."""
+        """The events of this page that a reader at that cursor has not seen, and its next cursor."""
         if not self.events:
             return Page((), by)
         raise TypeError("the pages of this journal cannot be compared with a cursor")
 
     def covers(self, seen: Cursor) -> bool:
-        """Whether whoever has read this page has seen everything that a reader at that cursor has.
+        """Whether a reader of this page has seen everything that a reader at that cursor has.
 
-        So it is where events are numbered as they arrive: a later page never lacks what an earlier one had.
+        Always true where arriving events are numbered: a later page includes everything before it.
         """
         return True
 
 
 def new_event_id(at_ms: int) -> str:
-    """A new id that sorts by time: 12 hex digits of milliseconds, 20 of chance."""
+    """A new ID that sorts by time: 12 hex digits of milliseconds and 20 random ones."""
     return f"{at_ms:012x}{os.urandom(10).hex()}"
 
 
 def numbered_event_id(slot: int, producer: str, number: int) -> str:
-    """The id that a recorder gives: 12 hex digits of slot, 12 of the producer, 8 of the number.
+    """The ID of a recorder's event: 12 hex digits of the slot, 12 of the producer, 8 of the number.
 
-    The slot is the event's millisecond or, where that holds an earlier event of the producer, the next one.
+    The slot is the event's millisecond, or the next one if the producer has used it for an earlier event.
     """
     return f"{slot:012x}{producer}{number:08x}"
 
 
 def slot_of(event: Event) -> int | None:
-    """The slot in the event's id if a recorder gave it that id, else None."""
+    """The slot in an event ID of a recorder, else None."""
     if event.producer is None or event.number is None:
         return None
     try:
@@ -220,7 +220,7 @@ def slot_of(event: Event) -> int | None:
 
 
 def parse_event_id(event_id: str) -> tuple[int, str, int] | None:
-    """Slot, producer and number in an id that a recorder gave, else None."""
+    """Slot, producer and number in an event ID of a recorder, else None."""
     if len(event_id) != 32:
         return None
     try:
@@ -235,7 +235,7 @@ def parse_event_id(event_id: str) -> tuple[int, str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A `tool_call` event, read with the spellings that other producers use."""
+    """A `tool_call` event, including the field names of other producers."""
 
     call_id: str | None
     agent_name: str | None
@@ -249,18 +249,18 @@ class ToolCall:
 
     @classmethod
     def of(cls, event: Event) -> ToolCall:
-        """The tool call that this event tells of."""
-        said = event.payload
+        """The tool call in this event."""
+        payload = event.payload
         return cls(
             call_id=event.call_id,
-            agent_name=event.agent_name or text_of(said, "agent_name"),
-            system=text_of(said, "system"),
-            operation=text_of(said, "operation", "tool_name", "name") or "tool",
-            status=tool_status(said),
-            input=said.get("input"),
-            output=said.get("output"),
-            error_message=error_of(said),
-            duration_ms=duration_of(said),
+            agent_name=event.agent_name or text_of(payload, "agent_name"),
+            system=text_of(payload, "system"),
+            operation=text_of(payload, "operation", "tool_name", "name") or "tool",
+            status=tool_status(payload),
+            input=payload.get("input"),
+            output=payload.get("output"),
+            error_message=error_of(payload),
+            duration_ms=duration_of(payload),
         )
 
 
@@ -279,21 +279,21 @@ class AgentSpan:
 
     @classmethod
     def of(cls, event: Event) -> AgentSpan:
-        """The part of an agent's work that this event tells of."""
-        said, ended = event.payload, event.type == "agent_end"
+        """The start or end of an agent span in this event."""
+        payload, ended = event.payload, event.type == "agent_end"
         return cls(
             call_id=event.call_id,
-            agent_name=event.agent_name or text_of(said, "agent_name", "node_name") or "agent",
+            agent_name=event.agent_name or text_of(payload, "agent_name", "node_name") or "agent",
             ended=ended,
-            status=end_status(said) if ended else "started",
-            role=text_of(said, "role"),
-            output=said.get("output"),
-            error_message=error_of(said),
-            duration_ms=duration_of(said),
+            status=end_status(payload) if ended else "started",
+            role=text_of(payload, "role"),
+            output=payload.get("output"),
+            error_message=error_of(payload),
+            duration_ms=duration_of(payload),
         )
 
 
-CALL_WORDS: Mapping[str, str] = {  # words of other producers -> ours
+CALL_WORDS: Mapping[str, str] = {  # status of other producers -> status
     "start": "started",
     "running": "started",
     "pending": "started",
@@ -307,17 +307,17 @@ CALL_WORDS: Mapping[str, str] = {  # words of other producers -> ours
 }
 
 
-def call_status(word: str) -> str:
-    """One spelling for how a call stands: started, completed, failed or skipped.
+def call_status(text: str) -> str:
+    """The status of a call: started, completed, failed or skipped.
 
-    A word nobody knows stays as it is, in lower case, and counts as an end.
+    An unknown status stays as it is, in lower case, and counts as an end.
     """
-    lowered = word.lower()
+    lowered = text.lower()
     return CALL_WORDS.get(lowered, lowered)
 
 
 def tool_status(payload: Mapping[str, object]) -> str:
-    """How a tool call stands. Without a status, an error or an output says that it is over."""
+    """The status of a tool call. Without a status, an error or an output means that it has ended."""
     word = text_of(payload, "status")
     if word is not None:
         return call_status(word)
@@ -327,7 +327,7 @@ def tool_status(payload: Mapping[str, object]) -> str:
 
 
 def end_status(payload: Mapping[str, object]) -> str:
-    """How the end of an agent span or a node went. Without a status, an error says that it failed."""
+    """The status at the end of an agent span or a node. Without a status, an error means failed."""
     word = text_of(payload, "status")
     if word is not None:
         return call_status(word)
@@ -335,26 +335,26 @@ def end_status(payload: Mapping[str, object]) -> str:
 
 
 def error_of(payload: Mapping[str, object]) -> str | None:
-    """What went wrong, if something did."""
+    """The error message, if any."""
     return text_of(payload, "error_message", "error")
 
 
 def run_duration_ms(started_at: int, ended_at: int) -> int:
-    """How long a run took: from the time of the event that starts it to the time of the ending that counts.
+    """The duration of a run: from its start event to the ending that counts.
 
-    Everything that shows a run's duration uses this, and recorders store it as `execution_time_ms` of the
-    ending. Both are times of a clock that can be set back.
+    Every display of a duration uses this, and recorders store it as `execution_time_ms` of the ending. Never
+    negative, although a clock can be set back.
     """
     return max(0, ended_at - started_at)
 
 
 def duration_of(payload: Mapping[str, object]) -> float | None:
-    """How long it took by the producer's own measure, in milliseconds."""
+    """The duration that the producer measured, in milliseconds."""
     return number_of(payload, "duration_ms", "execution_time_ms")
 
 
 def text_of(payload: Mapping[str, object], *names: str) -> str | None:
-    """The first of these fields that holds text."""
+    """The first of these fields that is a non-empty string."""
     for name in names:
         value = payload.get(name)
         if isinstance(value, str) and value:
@@ -363,7 +363,7 @@ def text_of(payload: Mapping[str, object], *names: str) -> str | None:
 
 
 def number_of(payload: Mapping[str, object], *names: str) -> float | None:
-    """The first of these fields that holds a number one can count with."""
+    """The first of these fields that is a finite number."""
     for name in names:
         value = payload.get(name)
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
@@ -377,9 +377,9 @@ def number_of(payload: Mapping[str, object], *names: str) -> float | None:
 
 
 def epoch_ms(number: float | Decimal) -> int:
-    """The milliseconds since 1970 in a number that may count seconds, micro- or nanoseconds as well.
+    """The milliseconds since 1970 in a number of seconds, milli-, micro- or nanoseconds.
 
-    Small numbers are taken as milliseconds; nobody records in 1970.
+    Small numbers are milliseconds: no event is from 1970.
     """
     exact = Decimal(number) if isinstance(number, int) else Decimal(str(number))
     if 10**9 <= exact < _SECONDS:

@@ -1,10 +1,9 @@
 """Whether a run died: one rule for the command line, the hub and the server.
 
-A run died if it has no ending, a process that owns it is known, every process that has not left is gone,
-and none of them left events behind that wait to be delivered. An observer that can not judge one of the
-processes, or can not read some of the events, says so as a condition and never decides. What is known of the
-time is an interval: the run can not have died before its last activity or heartbeat, nor after the first
-observation that its last process was gone.
+A run died if it has no ending, its owner is a known process, every process that has not left is gone, and
+none of them has undelivered events. An observer that cannot judge one of the processes, or cannot read some
+of the events, reports a condition and never decides. The time of the death is an interval: not before the
+run's last activity or heartbeat, nor after the first observation that its last process was gone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from longwatch.model.event import MAX_OCCURRED_AT, Event, Order
 from longwatch.model.process import Presence, ProcessIdentity
 
 NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
-_BY_GRAVITY = ("crowded", "no heartbeat", "unattended", "undelivered")
+_BY_SEVERITY = ("crowded", "no heartbeat", "unattended", "undelivered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +28,28 @@ class Condition:
 
     name: str  # silent, missing, no heartbeat, unattended, undelivered, unreadable or crowded
     message: str
-    since: int | None = None  # epoch ms, where that is not the time of the last event
+    since: int | None = None  # epoch ms, if that is not the time of the last event
 
     @property
-    def gravity(self) -> int:
-        """Of several conditions of a run's processes, the one with the highest gravity is shown first."""
-        return _BY_GRAVITY.index(self.name) if self.name in _BY_GRAVITY else -1
+    def severity(self) -> int:
+        """Of several conditions of a run's processes, the most severe is shown first."""
+        return _BY_SEVERITY.index(self.name) if self.name in _BY_SEVERITY else -1
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What an observer knows about one process of a run."""
+    """What an observer has seen of one process of a run."""
 
     presence: Presence
-    alive_at: int | None = None  # epoch ms: the last heartbeat, or when it was last seen alive
-    gone_by: int | None = None  # epoch ms: when it was first seen to be gone
-    has_undelivered: bool = False  # its outbox holds events of the run, or can not be read
-    is_before_boot: bool = False  # it is gone because this machine was started again
+    alive_at: int | None = None  # epoch ms of the last heartbeat, or when it was last seen alive
+    gone_by: int | None = None  # epoch ms of the first observation that it is gone
+    has_undelivered: bool = False  # its outbox contains events of the run, or is unreadable
+    is_before_boot: bool = False  # it is gone because this machine was rebooted
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """What an observer concludes."""
+    """The conclusion of an observer."""
 
     death: Event | None = None  # the ending to write for a run that died
     conditions: tuple[Condition, ...] = ()
@@ -73,10 +72,10 @@ def judge(
     now_ms: int,
     ttl_seconds: int | None = None,
 ) -> Liveness:
-    """What these observations of a run's processes mean.
+    """Decide from these observations of its processes whether a run died.
 
-    `last` is the order of the run's last event, `active_at` the time of its last activity: what an observer
-    wrote is an event, but not a sign of life.
+    `last` is the order of the run's last event, `active_at` the time of its last activity: an event of an
+    observer is not a sign of life.
     """
     attempt = lifecycle.current
     members = attempt.members
@@ -91,7 +90,7 @@ def judge(
     if unknown:
         return Liveness(conditions=tuple(_missing_heartbeats(unknown, active_at or 0, now_ms)))
     if any(_outlives_boot(found, active_at) for _, found in seen):
-        return ALIVE  # another machine with the id of this one, as clones and container images have it
+        return ALIVE  # another machine with the same ID, such as a clone or a container image
     alive = [member for member, found in seen if found.presence is Presence.ALIVE]
     if alive:
         return Liveness(conditions=tuple(_unattended(members, alive)))
@@ -100,29 +99,28 @@ def judge(
     undelivered = [member for member, found in seen if found.has_undelivered]
     if undelivered:
         return Liveness(conditions=(_undelivered(undelivered[0].process),))
-    known = [found for _, found in seen]
-    interval = _interval(known, active_at or 0, now_ms)
+    interval = _interval([found for _, found in seen], active_at or 0, now_ms)
     return Liveness(death_event(run_id, attempt.id, members, last, interval, ttl_seconds=ttl_seconds))
 
 
 UNSEEN = Observation(Presence.UNKNOWN)
 UNREADABLE_EVENTS = Condition(
     "unreadable",
-    "some events cannot be read, so the run is not judged; `longwatch doctor` says what to do",
+    "some events cannot be read, so the run is not judged; run `longwatch doctor`",
 )
 CROWDED = Condition("crowded", f"more than {MAX_MEMBERS} processes work on the run, too many to judge")
 
 
 def _outlives_boot(found: Observation, active_at: int | None) -> bool:
-    """Whether there were signs of life after the boot that is said to have ended the process."""
+    """Whether there were signs of life after the boot that supposedly ended the process."""
     if not found.is_before_boot or found.gone_by is None:
         return False
     return max(found.alive_at or 0, active_at or 0) > found.gone_by + CLOCK_SKEW_MS
 
 
-def _interval(known: Sequence[Observation], active_at: int, now_ms: int) -> tuple[int, int]:
-    not_before = max([active_at, *(each.alive_at for each in known if each.alive_at is not None)])
-    not_after = max(each.gone_by if each.gone_by is not None else now_ms for each in known)
+def _interval(observations: Sequence[Observation], active_at: int, now_ms: int) -> tuple[int, int]:
+    not_before = max([active_at, *(each.alive_at for each in observations if each.alive_at is not None)])
+    not_after = max(each.gone_by if each.gone_by is not None else now_ms for each in observations)
     return not_before, max(not_before, not_after)
 
 
@@ -137,13 +135,13 @@ def death_event(
 ) -> Event:
     """The terminal event that an observer writes for a run that died.
 
-    Id and place come from what every observer sees, so two of them write one event. `occurred_at` is only a
-    place, after the run's last event, where readers that look back only so far find it; the payload has the
-    interval.
+    Its ID and time depend only on what every observer sees, so two observers write the same event.
+    `occurred_at` is just after the run's last event, where a reader with a limited look-back finds it; the
+    payload has the interval.
     """
     processes = sorted({each.process.id: each.process for each in members}.values(), key=lambda each: each.id)
     ids = [each.id for each in processes]
-    named = "\0".join([run_id, attempt or "", *ids, last[3]])
+    seed = "\0".join([run_id, attempt or "", *ids, last[3]])
     at = min(last[0] + 1, MAX_OCCURRED_AT)
     payload: dict[str, object] = {
         "status": Status.DIED.value,
@@ -160,7 +158,7 @@ def death_event(
         payload["attempt"] = attempt
     return Event(
         run_id=run_id,
-        event_id=f"died-{sha256(named.encode(errors='replace')).hexdigest()[:32]}",
+        event_id=f"died-{sha256(seed.encode(errors='replace')).hexdigest()[:32]}",
         type="workflow_error",
         occurred_at=at,
         ttl=None if ttl_seconds is None else at // 1000 + ttl_seconds,
@@ -169,7 +167,7 @@ def death_event(
 
 
 def death_message(processes: Sequence[ProcessIdentity]) -> str:
-    """What happened, for people."""
+    """The error message of a death."""
     if len(processes) == 1:
         (process,) = processes
         return f"Process {process.pid} on {process.host} exited without reporting an outcome."
@@ -194,7 +192,7 @@ def _missing_heartbeats(
     unknown: Iterable[tuple[Member, Observation]], active_at: int, now_ms: int
 ) -> Iterable[Condition]:
     for member, found in unknown:
-        # A process that was killed before its first heartbeat has sent none, so the last event has to do.
+        # A process that was killed before its first heartbeat has none, so the last event counts.
         seen_at = max(found.alive_at or 0, active_at)
         if now_ms - seen_at > NO_HEARTBEAT_AFTER_MS:
             since = datetime.fromtimestamp(seen_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

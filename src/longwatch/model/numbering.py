@@ -1,4 +1,4 @@
-"""Which numbers of events or lines were seen: a small set of ranges, cheap to store and to compare."""
+"""Sets of numbers of events or lines as ranges, cheap to store and to compare."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from longwatch.model.event import number_of
 
 @dataclass(frozen=True, slots=True)
 class NumberSet:
-    """A set of whole numbers from 1, kept as sorted ranges that neither touch nor overlap."""
+    """A set of positive integers as sorted ranges that neither touch nor overlap."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> NumberSet:
-        """The set of these numbers, which may come in any order and more than once."""
+        """The set of these numbers, in any order and with duplicates."""
         ordered = sorted(numbers)
-        if (
-            ordered and ordered[-1] - ordered[0] == len(ordered) - 1
-        ):  # no wider than a row, which it mostly is
+        if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # usually one range
             first, last = ordered[0], ordered[-1]
             if ordered == list(range(first, last + 1)):
                 return cls(((first, last),))
-        return cls(tuple(_joined((number, number) for number in ordered)))
+        return cls(tuple(_join_ranges((number, number) for number in ordered)))
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
@@ -42,10 +40,10 @@ class NumberSet:
     def __or__(self, other: NumberSet) -> NumberSet:
         if self.ranges and len(other.ranges) == 1 and other.ranges[0][0] == self.ranges[-1][1] + 1:
             return NumberSet((*self.ranges[:-1], (self.ranges[-1][0], other.ranges[0][1])))
-        return NumberSet(tuple(_joined(sorted([*self.ranges, *other.ranges]))))
+        return NumberSet(tuple(_join_ranges(sorted([*self.ranges, *other.ranges]))))
 
     def with_number(self, number: int) -> NumberSet:
-        """This set and one more. Appending the next number in a row is the cheap case."""
+        """This set and one more number. Fast for the successor of the highest."""
         if self.ranges:
             low, high = self.ranges[-1]
             if number == high + 1:
@@ -65,7 +63,7 @@ class NumberSet:
         return self.ranges[0][0] if self.ranges else 0
 
     def gaps(self, *, up_to: int | None = None) -> Iterator[tuple[int, int]]:
-        """The ranges that are missing between 1 and the highest number seen, or `up_to` if that is higher."""
+        """The missing ranges between 1 and the highest number, or `up_to` if that is higher."""
         expected = 1
         for low, high in self.ranges:
             if low > expected:
@@ -81,21 +79,21 @@ NO_NUMBERS = NumberSet()
 def with_line(lines: NumberSet, payload: Mapping[str, object]) -> NumberSet:
     """These lines of an agent's output and the one of an event, with the blank lines before it.
 
-    Blank lines have no event. Events of earlier versions do not say where the line before them was, so they
-    count for all before them.
+    Blank lines have no event. Events of earlier versions do not state the number of the previous line, so
+    they count for all lines before them.
     """
     number = number_of(payload, "line_number")
     if number is None or number < 0:
         return lines
-    last, first = int(number), int(number_of(payload, "after_line") or 0) + 1
-    low, high = min(first, last), last
-    if any(known[0] <= low and high <= known[1] for known in lines.ranges[-1:]):
+    high = int(number)
+    low = min(int(number_of(payload, "after_line") or 0) + 1, high)
+    if any(first <= low and high <= last for first, last in lines.ranges[-1:]):
         return lines
     return lines | NumberSet(((low, high),))
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Sorted ranges, with those that touch or overlap made one."""
+def _join_ranges(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Sorted ranges, joined where they touch or overlap."""
     current: tuple[int, int] | None = None
     for low, high in ranges:
         if current is None:

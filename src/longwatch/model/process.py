@@ -1,8 +1,8 @@
 """The identity of a process, and whether it still exists.
 
-A pid is used again after its process, and containers of one host use the same ones. So a process is
-identified by machine, boot, pid namespace, pid and start time, and only an observer that shares the boot
-and the namespace (or finds its own machine rebooted) may say that the process is gone.
+A pid is reused after its process has exited, and containers on one host use the same pids. So a process is
+identified by machine, boot, pid namespace, pid and start time. Only an observer with the same boot and
+namespace, or on the same machine after a reboot, can decide that the process is gone.
 """
 
 from __future__ import annotations
@@ -23,35 +23,36 @@ from longwatch.model.event import number_of, text_of
 
 MACHINE_KEY = b"longwatch machine"  # machine ids are confidential, so only their digest is stored
 ID_DIGITS = 16
+TURN_VARIABLE = "LONGWATCH_TURN_ID"  # in the environment of every process that a turn starts
 WRAPPER = "wrapper"
 COMMAND = "command"
 
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-_ENDED_STATES = frozenset("ZX")  # a zombie, and a process that is being removed
+_ENDED_STATES = frozenset("ZX")  # a zombie, or a process that is being removed
 
 
 class Presence(StrEnum):
-    """What an observer knows about a process."""
+    """The state of a process for an observer."""
 
     ALIVE = "alive"
     GONE = "gone"
-    UNKNOWN = "unknown"  # the observer can not judge it
+    UNKNOWN = "unknown"  # the observer cannot judge it
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where an observer runs: what decides which processes it can judge."""
+    """The machine, boot and namespace of an observer, which determine the processes it can judge."""
 
     machine: str | None = None
     boot: str | None = None
     namespace: str | None = None
     boot_at: int | None = None  # epoch ms
-    can_judge: bool = True  # False in Lambda, whose sandbox is frozen between calls, and without a /proc
+    can_judge: bool = True  # False in Lambda, which freezes its sandbox between calls, and without /proc
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process, as an event names it."""
+    """One process, as in an event."""
 
     host: str
     pid: int
@@ -60,7 +61,7 @@ class ProcessIdentity:
     machine: str | None = None  # digest of the machine id
     boot: str | None = None  # boot id
     role: str | None = None  # `wrapper` or `command`, under `longwatch run`
-    outbox: str | None = None  # the file in which its undelivered events wait
+    outbox: str | None = None  # the file of its undelivered events
     id: str = ""
 
     def __post_init__(self) -> None:
@@ -68,14 +69,14 @@ class ProcessIdentity:
             object.__setattr__(self, "id", self._digest())
 
     def _digest(self) -> str:
-        named = f"{self.machine}\0{self.boot}\0{self.namespace}\0{self.pid}\0{self.started}"
+        text = f"{self.machine}\0{self.boot}\0{self.namespace}\0{self.pid}\0{self.started}"
         if self.boot is None:
-            named = f"{self.host}\0{named}"
-        return sha256(named.encode(errors="replace")).hexdigest()[:ID_DIGITS]
+            text = f"{self.host}\0{text}"
+        return sha256(text.encode(errors="replace")).hexdigest()[:ID_DIGITS]
 
     @classmethod
     def of(cls, value: object) -> ProcessIdentity | None:
-        """The process in an event's `process` field; None if the field names none."""
+        """The process in an event's `process` field; None for any other value."""
         if not isinstance(value, Mapping):
             return None
         host, pid = text_of(value, "host"), number_of(value, "pid")
@@ -96,16 +97,16 @@ class ProcessIdentity:
 
     @property
     def fields(self) -> dict[str, object]:
-        """The `process` field of an event, without what is not known."""
-        named: dict[str, object] = {"id": self.id, "host": self.host, "pid": self.pid}
+        """The `process` field of an event, without unknown values."""
+        fields: dict[str, object] = {"id": self.id, "host": self.host, "pid": self.pid}
         for name in ("started", "namespace", "machine", "boot", "role", "outbox"):
             value = getattr(self, name)
             if value is not None:
-                named[name] = value
-        return named
+                fields[name] = value
+        return fields
 
     def is_judgeable(self, here: Surroundings) -> bool:
-        """Whether an observer in these surroundings can tell if the process is gone."""
+        """Whether an observer in these surroundings can decide if the process is gone."""
         if not here.can_judge or here.boot is None or self.boot is None:
             return False
         if self.namespace is None or self.namespace != here.namespace:
@@ -113,7 +114,7 @@ class ProcessIdentity:
         return self.boot == here.boot or (self.machine is not None and self.machine == here.machine)
 
     def presence(self, here: Surroundings | None = None) -> Presence:
-        """Whether the process is alive or gone, if that can be known here."""
+        """Whether the process is alive or gone, if this observer can judge it."""
         here = here if here is not None else this_surroundings()
         if not self.is_judgeable(here):
             return Presence.UNKNOWN
@@ -122,24 +123,24 @@ class ProcessIdentity:
         return probe(self.pid, self.started)
 
     def gone_by(self, now_ms: int, here: Surroundings) -> int:
-        """The latest time at which a process that is gone can have ended."""
+        """The latest possible time of the exit of a process that is gone."""
         if self.is_before_boot(here) and here.boot_at is not None:
             return min(now_ms, here.boot_at)
         return now_ms
 
     def is_before_boot(self, here: Surroundings) -> bool:
-        """Whether the process ran before this machine was started again."""
+        """Whether the process ran before the last boot of this machine."""
         return self.boot is not None and self.boot != here.boot
 
 
 def _given_id(value: Mapping[str, object]) -> str | None:
-    """The id that a producer gives, if it is a digest as ours: `worker-1` would name every process alike."""
+    """The ID from a producer if it is a digest: `worker-1` would be the same for every process."""
     given = text_of(value, "id")
     return given if given is not None and _DIGEST.fullmatch(given) else None
 
 
 def _plain_id(value: Mapping[str, object]) -> str:
-    """An id for a process whose producer gives none: readers without a digest at hand can make it too."""
+    """An ID for a process without one, which readers can derive without a hash function."""
     texts = [text_of(value, name) or "" for name in ("host", "machine", "boot", "namespace")]
     numbers = [number_of(value, name) for name in ("pid", "started")]
     return "/".join([*texts, *("" if each is None else str(int(each)) for each in numbers)])
@@ -156,7 +157,7 @@ def probe(pid: int, started: int | None) -> Presence:
     except OverflowError:
         return Presence.UNKNOWN
     found = _stat(pid)
-    if found is None:  # /proc hides it, or it ended between the two calls: the next probe tells
+    if found is None:  # hidden by /proc, or exited between the two calls: the next probe decides
         return Presence.UNKNOWN
     state, ticks = found
     if started is not None and ticks != started:
@@ -165,9 +166,10 @@ def probe(pid: int, started: int | None) -> Presence:
 
 
 def open_pidfd(process: ProcessIdentity) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where that is not to be had.
+    """A descriptor that becomes readable when the process exits; None where that is not available.
 
-    The start time is compared after the descriptor is open, so it can not refer to a successor of the pid.
+    The start time is compared after the descriptor is open, so it cannot refer to another process with the
+    same pid.
     """
     if not hasattr(os, "pidfd_open"):
         return None
@@ -211,7 +213,7 @@ def process_of(pid: int, *, role: str | None = None, outbox: str | None = None) 
 
 @lru_cache(maxsize=1)
 def this_surroundings() -> Surroundings:
-    """Where this process runs."""
+    """The surroundings of this process."""
     return Surroundings(
         machine=_machine(),
         boot=_text("/proc/sys/kernel/random/boot_id"),
@@ -227,7 +229,7 @@ def this_host() -> str:
 
 
 def this_namespace() -> str | None:
-    """The namespace in which the process ids that we see count; None where there is only one."""
+    """The pid namespace of this process; None where there is only one."""
     try:
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - `pid:[4026531836]` is not a path
     except OSError:
@@ -235,7 +237,7 @@ def this_namespace() -> str | None:
 
 
 def process_started(pid: int) -> int | None:
-    """When a process of this machine started, in clock ticks since boot; None where that is not to be had."""
+    """When a process of this machine started, in clock ticks since boot; None where unavailable."""
     found = _stat(pid)
     return None if found is None else found[1]
 
@@ -284,7 +286,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
-    fields = text.rpartition(")")[2].split()  # the name before the bracket may hold anything
+    fields = text.rpartition(")")[2].split()  # the name before the bracket may contain anything
     return fields[0], int(fields[19])
 
 
@@ -299,7 +301,7 @@ def _presence_by_threads(pid: int) -> Presence:
     states = [_state_of_thread(pid, thread) for thread in threads if thread != str(pid)]
     if any(state is not None and state not in _ENDED_STATES for state in states):
         return Presence.ALIVE
-    # A thread that can not be read, or ended just now and may have started another: the next probe tells.
+    # A thread is unreadable, or just ended and may have started another: the next probe decides.
     return Presence.UNKNOWN if None in states else Presence.GONE
 
 
@@ -311,11 +313,40 @@ def _state_of_thread(pid: int, thread: str) -> str | None:
     return text.rpartition(")")[2].split()[0]
 
 
-def _renew() -> None:
+def find_leftovers(turn_id: str) -> list[int]:
+    """The running processes of this machine that the agent of a turn started.
+
+    Only on Linux, and only processes of the same user and pid namespace.
+    """
+    variable = f"{TURN_VARIABLE}={turn_id}".encode()
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return []
+    return sorted(pid for pid in pids if pid != os.getpid() and variable in _environment(pid))
+
+
+def leftover_text(pids: list[int]) -> str:
+    """The message about processes that still run; empty without any."""
+    if not pids:
+        return ""
+    listed = ", ".join(str(pid) for pid in pids[:10])
+    one = len(pids) == 1
+    return f"{'Process' if one else 'Processes'} {listed} of the turn {'is' if one else 'are'} still running."
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # exited, or of another user
+        return []
+
+
+def _clear_caches() -> None:
     """In a forked child, which may be in another pid namespace."""
     this_surroundings.cache_clear()
     _has_own_proc.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=_clear_caches)

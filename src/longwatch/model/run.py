@@ -1,7 +1,7 @@
 """A run is the fold of its events. Everything here is pure, and any order of arrival gives the same run.
 
-What fits into one line of a list is in `summaries`, agent spans and tool calls are in `calls`. Their names
-are offered here too, so that readers of runs need one import.
+`model.summary` has the part that lists show, `model.calls` has agent spans and tool calls. This module
+exports their names too, so that readers of runs need one import.
 """
 
 from __future__ import annotations
@@ -45,31 +45,31 @@ LINE_TYPES = frozenset({"block", "turn_line", "turn_result", "output"})  # of th
 
 @dataclass(frozen=True, slots=True)
 class ProducerNumbers:
-    """Which of one producer's events were seen, and how many it says there are."""
+    """The numbers seen of one producer, and the count that it stated."""
 
     seen: NumberSet = NO_NUMBERS
-    count: int | None = None  # stated by the producer when it closed
+    count: int | None = None  # stated when the producer closed
 
     def missing(self) -> tuple[tuple[int, int], ...]:
-        """The ranges of numbers that should be there and are not."""
+        """The ranges of missing numbers."""
         return tuple(self.seen.gaps(up_to=self.count))
 
     def merged(self, other: ProducerNumbers) -> ProducerNumbers:
-        """What both have seen of the same producer; of two counts the higher holds."""
+        """The numbers of both; of two counts the higher one."""
         counts = [count for count in (self.count, other.count) if count is not None]
         return ProducerNumbers(self.seen | other.seen, max(counts, default=None))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything that the events of a run say together."""
+    """The fold of all events of a run."""
 
     summary: RunSummary
-    told: Calls = NO_CALLS  # what was said of its calls, in every attempt; `calls` has them paired
+    all_calls: Calls = NO_CALLS  # of every attempt; `calls` has those of the last one
     counts: Mapping[str, int] = field(default_factory=dict)  # event type -> how many
     producers: Mapping[str, ProducerNumbers] = field(default_factory=dict)
-    joined: Mapping[str, Joins] = field(default_factory=dict)  # producer -> the attempts that it named
-    lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed to a turn
+    joined: Mapping[str, Joins] = field(default_factory=dict)  # producer -> the attempts that it stated
+    lines: NumberSet = NO_NUMBERS  # of the agent's output in a turn
 
     @property
     def run_id(self) -> str:
@@ -81,14 +81,14 @@ class Run:
 
     @property
     def calls(self) -> Mapping[str, Call]:
-        """Every call of the last attempt by its id; one without an id is named by its first event."""
-        return self._told_in(len(self.summary.attempts) - 1).by_id()
+        """Every call of the last attempt by its ID, or by its first event without one."""
+        return self._calls_in(len(self.summary.attempts) - 1).by_id()
 
     def at_attempt(self, number: int, own: Run | None = None) -> Run:
         """The run as if its attempt of this number, from 1, were the only one.
 
-        `own` is the fold of the events that belong to it (`attempt_of`); without it they are not counted.
-        An earlier attempt without an ending is unknown: the next one began before it reported an outcome.
+        `own` is the fold of its events (`attempt_of`); without it they are not counted.
+        An earlier attempt without an ending is unknown: the next one started before it reported an outcome.
         """
         attempts = self.summary.attempts
         if not 1 <= number <= len(attempts):
@@ -100,12 +100,12 @@ class Run:
         if len(attempts) == 1:
             return self
         attempt = attempts[number - 1]
-        told = self._told_in(number - 1)
+        calls = self._calls_in(number - 1)
         start = attempt.start or (self.summary.started_at, "", 0, "")
         seen = self.summary if own is None else own.summary
         last = seen.last_order
         if own is None and attempt.is_superseded:
-            last = max(start, told.last_order or start)
+            last = max(start, calls.last_order or start)
         ending = attempt.ending if attempt.ending or not attempt.is_superseded else _superseded(last)
         lifecycle = Lifecycle(
             starts=(Start(start, attempt.id),),
@@ -122,12 +122,12 @@ class Run:
         )
         counts = {} if own is None else own.counts
         # A producer may work on several attempts: only all of its numbers show which are missing.
-        there = self.producers if own is None else own.producers
-        producers = {name: tally for name, tally in self.producers.items() if name in there}
-        return replace(self, summary=summary, told=told, counts=counts, producers=producers, joined={})
+        present = self.producers if own is None else own.producers
+        producers = {name: each for name, each in self.producers.items() if name in present}
+        return replace(self, summary=summary, all_calls=calls, counts=counts, producers=producers, joined={})
 
     def attempt_of(self) -> Callable[[Event], int]:
-        """The rule that gives the number of the attempt, from 1, to which an event of the run belongs."""
+        """A function that returns the number of an event's attempt, from 1."""
         attempts = self.summary.attempts
         named, starts = _numbers(attempts), [attempt.start for attempt in attempts]
 
@@ -143,13 +143,13 @@ class Run:
 
         return number
 
-    def _told_in(self, index: int) -> Calls:
+    def _calls_in(self, index: int) -> Calls:
         if len(self.summary.attempts) == 1:
-            return self.told
-        return self.told.only(self.is_in_attempt(index + 1))
+            return self.all_calls
+        return self.all_calls.only(self.is_in_attempt(index + 1))
 
     def is_in_attempt(self, number: int) -> Callable[[Order], bool]:
-        """Whether an event of this order belongs to the attempt of this number, from 1, if it names none."""
+        """A function that decides by order whether an event without an attempt ID belongs to this attempt."""
         attempts = self.summary.attempts
         named, starts = _numbers(attempts), [attempt.start for attempt in attempts]
 
@@ -168,28 +168,28 @@ class Run:
         return [call for call in self.ordered_calls() if call.kind == "agent"]
 
     def ordered_calls(self) -> list[Call]:
-        """All calls, in the order they began."""
+        """All calls, in the order of their starts."""
         return sorted(self.calls.values(), key=lambda call: (call.started_at, call.first.order))
 
 
 def _numbers(attempts: Sequence[Attempt]) -> dict[str | None, int]:
-    """The number of each attempt, from 1, by its ids."""
+    """The number of each attempt, from 1, by its IDs."""
     every = enumerate(attempts, start=1)
     return {name: number for number, each in every for name in (each.id, each.also) if name}
 
 
 def _superseded(last: Order) -> Ending:
-    """How an attempt without an ending stands once a later one has begun: only its last sign is known."""
+    """The ending of an attempt without one once a later attempt has started, after its last event."""
     return Ending(Status.UNKNOWN, last, own_word=False, not_before=last[0])
 
 
 def _open_at(starts: Sequence[Order | None], order: Order) -> int:
-    """Which attempt was open at this moment: the last one that had started."""
+    """The index of the attempt that was open at this time: the last one that had started."""
     return max((at for at, start in enumerate(starts) if at and start and start <= order), default=0)
 
 
 def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
-    """Add events of one run to what is known of it, each event once. Nothing at all folds to None."""
+    """Fold events of one run, each once, onto an earlier fold. None without any event."""
     group = list(events)
     if not group:
         return onto
@@ -201,48 +201,50 @@ def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
         return Run(
             summary,
             NO_CALLS.plus(group),
-            _counted({}, group),
-            _tallied({}, group),
-            _joined_by({}, group),
-            _with_lines(NO_NUMBERS, group),
+            _count_types({}, group),
+            _add_numbers({}, group),
+            _add_joins({}, group),
+            _add_lines(NO_NUMBERS, group),
         )
     return Run(
         summary=onto.summary.merged(summary),
-        told=onto.told.plus(group),
-        counts=_counted(onto.counts, group),
-        producers=_tallied(onto.producers, group),
-        joined=_joined_by(onto.joined, group),
-        lines=_with_lines(onto.lines, group),
+        all_calls=onto.all_calls.plus(group),
+        counts=_count_types(onto.counts, group),
+        producers=_add_numbers(onto.producers, group),
+        joined=_add_joins(onto.joined, group),
+        lines=_add_lines(onto.lines, group),
     )
 
 
-def _joined_by(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[str, Joins]:
+def _add_joins(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[str, Joins]:
     joined = dict(before)
     for event in events:
         if event.producer is None or (event.type != JOINED and event.type not in ATTEMPT_STARTS):
             continue
         attempt = attempt_id_of(event)
         if attempt is not None:
-            known = joined.get(event.producer, ())
-            joined[event.producer] = tuple(sorted({*known, (event.order, attempt)}))
+            joins = joined.get(event.producer, ())
+            joined[event.producer] = tuple(sorted({*joins, (event.order, attempt)}))
     return joined
 
 
-def _with_lines(lines: NumberSet, events: Iterable[Event]) -> NumberSet:
+def _add_lines(lines: NumberSet, events: Iterable[Event]) -> NumberSet:
     for event in events:
         if event.type in LINE_TYPES:
             lines = with_line(lines, event.payload)
     return lines
 
 
-def _counted(before: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:
+def _count_types(before: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:
     counts = dict(before)
     for event in events:
         counts[event.type] = counts.get(event.type, 0) + 1
     return counts
 
 
-def _tallied(before: Mapping[str, ProducerNumbers], events: Iterable[Event]) -> dict[str, ProducerNumbers]:
+def _add_numbers(
+    before: Mapping[str, ProducerNumbers], events: Iterable[Event]
+) -> dict[str, ProducerNumbers]:
     numbers: dict[str, list[int]] = {}
     stated: dict[str, int] = {}
     for event in events:
@@ -252,20 +254,20 @@ def _tallied(before: Mapping[str, ProducerNumbers], events: Iterable[Event]) -> 
         count = number_of(event.payload, "count") if event.type == "producer_closed" else None
         if count is not None:
             stated[event.producer] = max(stated.get(event.producer, 0), int(count))
-    tallies = dict(before)
+    producers = dict(before)
     for producer, seen in numbers.items():
-        tally = ProducerNumbers(NumberSet.of(seen), stated.get(producer))
-        known = tallies.get(producer)
-        tallies[producer] = known.merged(tally) if known else tally
-    return tallies
+        added = ProducerNumbers(NumberSet.of(seen), stated.get(producer))
+        earlier = producers.get(producer)
+        producers[producer] = earlier.merged(added) if earlier else added
+    return producers
 
 
 def conditions(
     run: Run, now_ms: int, *, silent_after_ms: int = SILENT_AFTER_MS, observed: Sequence[Condition] = ()
 ) -> list[Condition]:
-    """What is true of the run at this moment and would not be at another: computed, never stored.
+    """The conditions of the run at this moment: computed, never stored.
 
-    `observed` are the conditions of its processes, which its events do not tell.
+    `observed` are the conditions of its processes, which do not follow from its events.
     """
     found: list[Condition] = []
     quiet_ms = now_ms - run.summary.attempt_active_at
@@ -274,14 +276,10 @@ def conditions(
     unreadable = run.counts.get(UNREADABLE, 0)
     if unreadable:
         events = "event" if unreadable == 1 else "events"
-        found.append(
-            Condition(
-                "unreadable", f"{unreadable} {events} cannot be read; `longwatch doctor` says what to do"
-            )
-        )
+        found.append(Condition("unreadable", f"{unreadable} {events} cannot be read; run `longwatch doctor`"))
     found += [each for each in observed if not (unreadable and each.name == "unreadable")]
-    for producer, tally in sorted(run.producers.items()):
-        for low, high in tally.missing():
+    for producer, numbers in sorted(run.producers.items()):
+        for low, high in numbers.missing():
             span = f"{low}" if low == high else f"{low}–{high}"
             found.append(Condition("missing", f"missing {span} of producer {producer}"))
     for low, high in run.lines.gaps():

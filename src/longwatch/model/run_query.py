@@ -1,4 +1,4 @@
-"""Which runs to list."""
+"""The filter of a list of runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from longwatch.model.run import RunSummary, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs to list. Everything given must hold."""
+    """A filter of runs; all given conditions must hold."""
 
     status: Status | frozenset[Status] | None = None  # one, or any of several
     kind: str | None = None
     except_kinds: frozenset[str] = frozenset()
-    since: int | None = None  # epoch ms; began at or after this
-    until: int | None = None  # epoch ms; began before this
+    since: int | None = None  # epoch ms; started at or after this
+    until: int | None = None  # epoch ms; started before this
     text: str | None = None  # part of the run id or the name, in any case
 
     def accepts(self, run: RunSummary) -> bool:
-        """Whether this run is one of those asked for."""
+        """Whether the filter includes this run."""
         if not self.accepts_status(run.status):
             return False
         if self.kind is not None and run.kind != self.kind:
@@ -31,26 +31,22 @@ class RunQuery:
         if self.until is not None and run.started_at >= self.until:
             return False
         if self.text is not None:
-            wanted = self.text.casefold()
-            return wanted in run.run_id.casefold() or wanted in (run.name or "").casefold()
+            text = self.text.casefold()
+            return text in run.run_id.casefold() or text in (run.name or "").casefold()
         return True
 
     @property
     def statuses(self) -> frozenset[Status]:
-        """The statuses asked for; none if any will do."""
+        """The accepted statuses; empty: all of them."""
         if self.status is None:
             return frozenset()
         return self.status if isinstance(self.status, frozenset) else frozenset({self.status})
 
     def accepts_status(self, status: Status) -> bool:
-        """Whether this status is one of those asked for."""
+        """Whether the filter includes this status."""
         return self.status is None or status in self.statuses
 
 
 ALL_RUNS = RunQuery()
-
-
 INDEX_KINDS = frozenset({"project", "conversation"})  # runs that never end: they only list others
-
-
 WORK = RunQuery(except_kinds=INDEX_KINDS)

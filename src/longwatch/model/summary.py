@@ -1,7 +1,7 @@
-"""A run as one line of a list, from its events alone; two summaries of parts of a run merge into one.
+"""The summary of a run, from its events alone; summaries of two parts of a run merge into one.
 
-How the run stands is how its last attempt stands: `model.attempts` has the attempts and `model.endings` the
-rule that decides between two endings.
+The status of a run is that of its last attempt: see `model.attempts`, and `model.endings` for the choice
+between two endings.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ _KINDS = {  # types that only occur in runs of one kind -> that kind
 }
 
 
-MOST_ACTIVE = 8  # producers whose last activity a summary keeps
+MAX_ACTIVE = 8  # producers whose last activity is in a summary
 
 Activity = tuple[tuple[int, str], ...]  # when a producer was last active, and which; the latest first
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The event that says what kind of run this is and what it is called."""
+    """The kind and the name of a run, and the event that states them."""
 
-    inferred: bool  # True: no start event seen yet, guessed from another one
+    inferred: bool  # True: no start event yet, derived from another event
     order: Order
     kind: str
     name: str | None = None
@@ -78,31 +78,31 @@ class Origin:
 
     @classmethod
     def of(cls, event: Event) -> Origin:
-        """What this event tells about where the run comes from."""
+        """The origin that this event states or implies."""
         kind = STARTS.get(event.type)
         if kind is None:
-            return cls(True, event.order, _guessed_kind(event.type))
-        said = event.payload
+            return cls(True, event.order, _infer_kind(event.type))
+        payload = event.payload
         return cls(
             inferred=False,
             order=event.order,
-            kind=text_of(said, "kind") or kind,
-            name=text_of(said, "name", "workflow_name"),
-            parent_run_id=text_of(said, "parent_run_id"),
+            kind=text_of(payload, "kind") or kind,
+            name=text_of(payload, "name", "workflow_name"),
+            parent_run_id=text_of(payload, "parent_run_id"),
         )
 
     def beats(self, other: Origin) -> bool:
-        """Whether this origin counts rather than the other: a start rather than a guess, then the earlier."""
+        """Whether this origin counts instead of the other: a start beats an inferred one; else the first."""
         return (self.inferred, self.order) < (other.inferred, other.order)
 
 
-def _guessed_kind(type_: str) -> str:
+def _infer_kind(type_: str) -> str:
     return "session" if type_.startswith(SESSION_PREFIXES) else _KINDS.get(type_, "workflow")
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run as one line of a list. Two summaries of parts of a run merge into one of the whole."""
+    """What a list shows of a run. Summaries of two parts of a run merge into one."""
 
     run_id: str
     origin: Origin
@@ -111,10 +111,10 @@ class RunSummary:
     last_event_type: str
     events: int
     agents: frozenset[str] = frozenset()
-    failed_calls: int = 0  # events that tell of a failed tool call
+    failed_calls: int = 0  # events of failed tool calls
     lifecycle: Lifecycle = NO_FACTS
     expired_before: int | None = None  # events that occurred before this time have been deleted
-    is_active: bool = True  # False: only observers wrote, so `last_order` is of one of their events
+    is_active: bool = True  # False: all events are from observers, also that of `last_order`
     activity: Activity = ()
 
     @property
@@ -136,12 +136,12 @@ class RunSummary:
 
     @property
     def ending(self) -> Ending | None:
-        """How the last attempt ended."""
+        """The ending of the last attempt."""
         ending = self.lifecycle.current.ending
-        return ending if ending is None or ending.status is not Status.DIED else self._narrowed(ending)
+        return ending if ending is None or ending.status is not Status.DIED else self._narrow(ending)
 
-    def _narrowed(self, death: Ending) -> Ending:
-        """A run can not have died before its last activity."""
+    def _narrow(self, death: Ending) -> Ending:
+        """The death with an interval that starts no earlier than the last activity."""
         not_before = self.last_event_at if self.is_active else 0
         if death.not_before is not None:
             not_before = max(not_before, death.not_before)
@@ -154,7 +154,7 @@ class RunSummary:
 
     @property
     def ended_at(self) -> int | None:
-        """When the run ended; None while it is open, and if only an interval is known."""
+        """When the run ended; None while it is open, or if only an interval is known."""
         ending = self.ending
         return None if ending is None else ending.at
 
@@ -173,18 +173,18 @@ class RunSummary:
 
     @property
     def warning_count(self) -> int:
-        """How many warnings the ending of the last attempt lists."""
+        """The number of warnings in the ending of the last attempt."""
         ending = self.ending
         return ending.warnings if ending else 0
 
     @property
     def last_event_at(self) -> int:
-        """When the last event occurred that shows activity: an observer's event does not."""
+        """The time of the last activity, which excludes events of observers."""
         return self.last_order[0]
 
     @property
     def attempt_started_at(self) -> int:
-        """When the last attempt began."""
+        """When the last attempt started."""
         attempts = self.attempts
         start = attempts[-1].start
         return self.started_at if len(attempts) == 1 or start is None else start[0]
@@ -297,4 +297,4 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
 def _latest(active: Iterable[tuple[int, str]]) -> Activity:
     """The last activity of each producer, of those that were active last."""
     last = {producer: at for at, producer in sorted(active)}
-    return tuple(sorted(((at, producer) for producer, at in last.items()), reverse=True)[:MOST_ACTIVE])
+    return tuple(sorted(((at, producer) for producer, at in last.items()), reverse=True)[:MAX_ACTIVE])

@@ -15,7 +15,7 @@ from typing import IO, Self
 
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import LongwatchError
-from longwatch.model.leftovers import find_leftovers, leftover_text
+from longwatch.model.process import find_leftovers, leftover_text
 from longwatch.remote.blocking_client import BlockingClient
 
 _PROGRAM = "from longwatch.remote.executor_watchdog import main; main()"

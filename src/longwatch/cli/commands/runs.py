@@ -168,7 +168,7 @@ def run_table(
 def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo | None) -> str:
     if not conditions:
         return ""
-    gravest = max(conditions, key=lambda each: each.gravity)
+    gravest = max(conditions, key=lambda each: each.severity)
     if gravest.since is None:
         return gravest.name
     return f"{gravest.name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"

@@ -105,7 +105,7 @@ def event_text(event: Event) -> str:
     call = mark_of(event)
     if call is not None:
         mark = call[1]
-        parts = [mark.name, "…" if mark.begins else call_look(mark.status).symbol]
+        parts = [mark.name, "…" if mark.is_start else call_look(mark.status).symbol]
         if mark.duration_ms is not None:
             parts.append(duration_text(mark.duration_ms))
         if mark.error:
