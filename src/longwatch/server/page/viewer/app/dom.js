@@ -42,10 +42,7 @@ export function svg(tag, props = {}, ...children) {
   return element;
 }
 
-/**
- * Replace the children of an element.
- * @param {Element} parent @param {...Child} children
- */
+/** Replace the children of an element. @param {Element} parent @param {...Child} children */
 export function fill(parent, ...children) {
   parent.replaceChildren();
   append(parent, children);

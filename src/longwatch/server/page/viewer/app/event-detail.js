@@ -34,20 +34,12 @@ export class Detail extends Part {
   showEvent(event, model) {
     const call = model.callOf(event);
     const death = deathOf(event);
+    const { notBefore = null, notAfter = null } = death ?? {};
+    const noTime = "none: an observer wrote this event after the run's last one";
     /** @type {Facts} */
     const facts = [
-      [
-        "Time",
-        death
-          ? "none: an observer wrote this event after the run's last one"
-          : when(event.occurred_at),
-      ],
-      [
-        "Died",
-        death && death.notBefore !== null
-          ? betweenText([death.notBefore, death.notAfter], Date.now())
-          : null,
-      ],
+      ["Time", death ? noTime : when(event.occurred_at)],
+      ["Died", notBefore === null ? null : betweenText([notBefore, notAfter], Date.now())],
       ["Agent", event.agent_name ? agentMark(event.agent_name) : null],
       ["Call", call ? link(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
       ["Event ID", idMark("Event ID", event.event_id)],
@@ -65,48 +57,29 @@ export class Detail extends Part {
     const first = events[0];
     const last = events.length > 1 ? events[events.length - 1] : undefined;
     const end = last ?? (call.ended_at === null ? undefined : first);
+    const noEnd = call.status === ABANDONED ? "no end recorded" : "not yet";
+    const links = events.flatMap((event) => [
+      ", ",
+      link(event === first && first !== end ? "start" : "end", () => this.onEvent(event.event_id)),
+    ]);
     /** @type {Facts} */
     const facts = [
       ["Agent", call.agent_name ? agentMark(call.agent_name) : null],
       ["System", text(first, "system") ?? text(end, "system")],
       ["Role", text(first, "role")],
       ["Started", when(call.started_at)],
-      [
-        "Ended",
-        call.ended_at === null
-          ? call.status === ABANDONED
-            ? "no end recorded"
-            : "not yet"
-          : when(call.ended_at),
-      ],
+      ["Ended", call.ended_at === null ? noEnd : when(call.ended_at)],
       ["Duration", call.duration_ms === null ? null : durationText(call.duration_ms)],
       ["Call ID", idMark("Call ID", call.call_id)],
-      [
-        "Events",
-        h(
-          "span",
-          {},
-          ...events.flatMap((event, at) => [
-            at ? ", " : "",
-            link(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () =>
-              this.onEvent(event.event_id),
-            ),
-          ]),
-        ),
-      ],
+      ["Events", h("span", {}, ...links.slice(1))],
     ];
     /** @type {[string, unknown][]} */
     const values = [
       ["Input", field(first, "input") ?? field(first, "handoff_prompt")],
       ["Output", field(end, "output") ?? field(end, "response")],
     ];
-    this.#show(
-      call.name,
-      call.status,
-      facts,
-      call.error,
-      values.filter(([, value]) => value !== undefined && value !== null),
-    );
+    const recorded = values.filter(([, value]) => (value ?? null) !== null);
+    this.#show(call.name, call.status, facts, call.error, recorded);
   }
 
   /**

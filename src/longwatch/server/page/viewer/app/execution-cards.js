@@ -8,11 +8,10 @@ import { etaText, isOpen, leaseText, nextPollText, roundedText } from "./executi
 import {
   agoText,
   countText,
-  dateTimeText,
+  dateTimeElement,
   durationText,
   elapsedText,
   isoTime,
-  timeElement,
 } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { p, span } from "./markup.js";
@@ -112,7 +111,7 @@ function evidenceCard({ verdict }) {
     h(
       "div",
       { class: "evidence" },
-      h("p", {}, h("code", {}, call), " ", timeElement(at, dateTimeText(at, Date.now()))),
+      h("p", {}, h("code", {}, call), " ", dateTimeElement(at)),
       valueTree(fields, { open: 3 }),
     ),
   );
@@ -144,7 +143,7 @@ function etaCard(execution, now) {
       : p(
           "dim",
           "Deadline ",
-          timeElement(deadline, dateTimeText(deadline, now)),
+          dateTimeElement(deadline, now),
           ". After it, the source is polled at once and its response decides.",
         );
   if (!eta) {
@@ -162,10 +161,7 @@ function etaCard(execution, now) {
   );
 }
 
-/**
- * The elapsed time against the usual range.
- * @param {Eta} eta @param {number} elapsed
- */
+/** The elapsed time against the usual range. @param {Eta} eta @param {number} elapsed */
 function etaBar(eta, elapsed) {
   const [low, middle, high] = [eta.usual_low_ms, eta.usual_middle_ms, eta.usual_high_ms];
   const left = (/** @type {number} */ ms) => ({ left: `${etaShare(eta, ms) * 100}%` });
@@ -200,7 +196,7 @@ function factText({ about, text, at }, now) {
   const counting = { "next poll": "next", lease: "lease" }[about];
   if (counting) return h("dd", {}, h("span", { class: "nums", data: { [counting]: "" } }));
   if (at === null) return h("dd", {}, text);
-  if (at > now) return h("dd", {}, timeElement(at, dateTimeText(at, now)));
+  if (at > now) return h("dd", {}, dateTimeElement(at, now));
   const time = h("time", { title: isoTime(at), data: { ago: String(at) } });
   return h("dd", {}, text, span("dim", text ? " · " : "", time));
 }

@@ -7,7 +7,7 @@ import { Part, define, restart } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, plansOf } from "./execution-model.js";
 import { conditionsOf, etaText, isOpen, termsOf } from "./execution-text.js";
-import { capital, dateTimeText, durationText, elapsedText, timeElement } from "./format.js";
+import { capital, dateTimeElement, durationText, elapsedText } from "./format.js";
 import { linkTo, statusMark } from "./icons.js";
 import { addShortcuts, moveShortcuts } from "./keys.js";
 import { readEvents } from "./client.js";
@@ -44,33 +44,28 @@ export class ExecutionPage extends Part {
 
   /** @param {AbortSignal} signal */
   async #open(signal) {
-    const { executionId } = this.#model;
     try {
       const stop = await this.#model.open(signal);
       if (signal.aborted) return stop();
       this.onDisconnect(stop);
       this.#show();
     } catch (error) {
-      if (signal.aborted) return;
-      const plans = plansOf(error);
-      if (plans.length) fill(this, choice(executionId, plans));
-      else if (!isNotFound(error))
-        fill(
-          this,
-          failure("This execution", error, () => restart(this)),
-        );
-      else if (await hasRun(executionId, signal))
-        location.replace(runPath(executionId)); // a run that was imported without its record
-      else
-        fill(
-          this,
-          missing(
-            "execution",
-            `This store has no execution with the ID ${executionId}. It may be in another store.`,
-            "/executions",
-          ),
-        );
+      if (!signal.aborted) fill(this, await this.#problem(error, signal));
     }
+  }
+
+  /** @param {unknown} error @param {AbortSignal} signal */
+  async #problem(error, signal) {
+    const { executionId } = this.#model;
+    const plans = plansOf(error);
+    if (plans.length) return choice(executionId, plans);
+    if (!isNotFound(error)) return failure("This execution", error, () => restart(this));
+    if (await hasRun(executionId, signal)) {
+      location.replace(runPath(executionId)); // a run that was imported without its record
+      return loading("execution", 10);
+    }
+    const text = `This store has no execution with the ID ${executionId}. It may be in another store.`;
+    return missing("execution", text, "/executions");
   }
 
   #show() {
@@ -159,7 +154,7 @@ export class ExecutionPage extends Part {
         h("li", {}, span(`tag mode-${mode}`, mode)),
         h("li", {}, this.#took),
         isOpen(execution) && execution.eta ? h("li", {}, this.#eta) : null,
-        h("li", {}, h("span", {}, "started ", timeElement(started, dateTimeText(started, now)))),
+        h("li", {}, h("span", {}, "started ", dateTimeElement(started, now))),
         h("li", {}, span("cut", "plan ", h("code", {}, plan))),
         h("li", {}, span("dim", `source ${source}`)),
       );
@@ -186,10 +181,7 @@ function choice(executionId, plans) {
   return state({ symbol: "board", title, text }, div("toolbar", ...links));
 }
 
-/**
- * Whether the journal has a run of this id.
- * @param {string} runId @param {AbortSignal} signal
- */
+/** Whether the journal has a run of this id. @param {string} runId @param {AbortSignal} signal */
 async function hasRun(runId, signal) {
   try {
     return (await readEvents(runId, "", 1, signal)).events.length > 0;

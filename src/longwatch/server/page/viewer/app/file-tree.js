@@ -3,10 +3,7 @@
 /** @import { FileEntry } from "./types.js" */
 /** @typedef {{name: string, path: string, folders: Folder[], files: {name: string, entry: FileEntry}[]}} Folder */
 
-/**
- * Folders first, both by name.
- * @param {Iterable<FileEntry>} entries @returns {Folder}
- */
+/** Folders first, both by name. @param {Iterable<FileEntry>} entries @returns {Folder} */
 export function treeOf(entries) {
   /** @type {Folder} */
   const root = { name: "", path: "", folders: [], files: [] };

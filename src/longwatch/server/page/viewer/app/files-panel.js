@@ -4,12 +4,13 @@ import { contentPath } from "../core/routes.js";
 import { button, fill, find, h } from "./dom.js";
 import { div, p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { countText, dateTimeText, sizeText, timeElement } from "./format.js";
+import { countText, dateTimeElement, sizeText } from "./format.js";
 import { icon, iconButton } from "./icons.js";
 import { changedLines, treeOf } from "./file-tree.js";
 import { api } from "./client.js";
 import { failure, loading, state } from "./placeholders.js";
 
+/** @import { Child } from "./dom.js" */
 /** @import { Folder } from "./file-tree.js" */
 /** @import { SessionModel } from "./session-model.js" */
 /** @import { FileEntry } from "./types.js" */
@@ -36,10 +37,7 @@ export class FilesPanel extends Part {
     if (!this.hasChildNodes()) this.append(h("h2", {}, "Files"), this.#tree, this.#reader);
   }
 
-  /**
-   * Draw the files of the model, with this file open.
-   * @param {string | null} path
-   */
+  /** Draw the files of the model, with this file open. @param {string | null} path */
   show(path) {
     const { model } = this;
     const files = [...model.files.values()].map(({ path: name, version }) => `${name}@${version}`);
@@ -122,14 +120,12 @@ export class FilesPanel extends Part {
   /** @param {string | null} path */
   async #read(path) {
     const entry = path ? this.model.files.get(path) : undefined;
+    const show = (/** @type {Child} */ content) =>
+      fill(this.#reader, this.#head(path ?? "", entry), content);
     if (!entry) {
-      this.#reader.hidden = !path || !this.model.filesCaughtUp;
-      if (path && this.model.filesCaughtUp)
-        fill(
-          this.#reader,
-          this.#head(path, null),
-          p("dim", "This file does not exist, or was deleted."),
-        );
+      const isMissing = path && this.model.filesCaughtUp;
+      this.#reader.hidden = !isMissing;
+      if (isMissing) show(p("dim", "This file does not exist, or was deleted."));
       this.#open = null;
       return;
     }
@@ -140,26 +136,18 @@ export class FilesPanel extends Part {
     this.#reader.hidden = false;
     this.#requests += 1;
     const request = this.#requests;
-    if (!same) fill(this.#reader, this.#head(entry.path, entry), loading("file", 5));
+    if (!same) show(loading("file", 5));
     try {
       const text = await this.#text(entry);
       if (request !== this.#requests) return;
       const changed =
         same && before.text !== null && text !== null ? changedLines(before.text, text) : null;
       this.#open = { path: entry.path, version: entry.version, text };
-      fill(
-        this.#reader,
-        this.#head(entry.path, entry),
-        text === null ? this.#notText(entry) : lines(text, changed),
-      );
+      show(text === null ? this.#notText(entry) : lines(text, changed));
     } catch (error) {
       if (request !== this.#requests) return;
       this.#open = null;
-      fill(
-        this.#reader,
-        this.#head(entry.path, entry),
-        failure("This file", error, () => void this.#read(path)),
-      );
+      show(failure("This file", error, () => void this.#read(path)));
     }
   }
 
@@ -170,34 +158,22 @@ export class FilesPanel extends Part {
     return response.text();
   }
 
-  /** @param {string} path @param {FileEntry | null} entry */
+  /** @param {string} path @param {FileEntry | undefined} entry */
   #head(path, entry) {
-    const changed = entry ? Date.parse(entry.last_modified) : 0;
+    const props = {
+      class: "button icon quiet",
+      title: "Download",
+      "aria-label": `Download ${path}`,
+    };
     return h(
       "header",
       {},
       h("h3", { class: "cut", title: path }, path),
       entry
-        ? span(
-            "dim nums",
-            `v${entry.version} · `,
-            timeElement(changed, dateTimeText(changed, Date.now())),
-          )
+        ? span("dim nums", `v${entry.version} · `, dateTimeElement(Date.parse(entry.last_modified)))
         : null,
       spacer(),
-      entry
-        ? h(
-            "a",
-            {
-              class: "button icon quiet",
-              href: this.#url(path),
-              download: path.split("/").pop() ?? "file",
-              title: "Download",
-              "aria-label": `Download ${path}`,
-            },
-            icon("download"),
-          )
-        : null,
+      entry ? this.#download(path, props, icon("download")) : null,
       iconButton("close", "Close file", () => this.onSelect(null)),
     );
   }
@@ -210,21 +186,14 @@ export class FilesPanel extends Part {
         title: entry.kind === "text" ? "File too large to show" : "Not a text file",
         text: `${sizeText(entry.size)}. Download the file to open it.`,
       },
-      h(
-        "a",
-        {
-          class: "button",
-          href: this.#url(entry.path),
-          download: entry.path.split("/").pop() ?? "file",
-        },
-        "Download",
-      ),
+      this.#download(entry.path, { class: "button" }, "Download"),
     );
   }
 
-  /** @param {string} path */
-  #url(path) {
-    return contentPath(this.model.project, path);
+  /** @param {string} path @param {Record<string, string>} props @param {Child} label */
+  #download(path, props, label) {
+    const download = path.split("/").pop() ?? "file";
+    return h("a", { ...props, href: contentPath(this.model.project, path), download }, label);
   }
 }
 
@@ -232,31 +201,15 @@ export class FilesPanel extends Part {
 function lines(text, changed) {
   const all = text.split("\n");
   if (all[all.length - 1] === "") all.pop();
-  const shown = all
-    .slice(0, MOST_LINES)
-    .map((line, at) =>
-      h(
-        "li",
-        { class: changed && at >= changed.from && at < changed.to ? "changed" : null },
-        line || " ",
-      ),
-    );
-  const list = h(
-    "ol",
-    { class: "file-lines", tabindex: 0, "aria-label": "Text of the file" },
-    ...shown,
-  );
-  return all.length > MOST_LINES
-    ? h(
-        "div",
-        {},
-        list,
-        p(
-          "dim",
-          `${countText(all.length - MOST_LINES, "more line")}. Download the file to see everything.`,
-        ),
-      )
-    : list;
+  const shown = all.slice(0, MOST_LINES).map((line, at) => {
+    const hasChanged = changed && at >= changed.from && at < changed.to;
+    return h("li", { class: hasChanged ? "changed" : null }, line || " ");
+  });
+  const props = { class: "file-lines", tabindex: 0, "aria-label": "Text of the file" };
+  const list = h("ol", props, ...shown);
+  if (all.length <= MOST_LINES) return list;
+  const more = `${countText(all.length - MOST_LINES, "more line")}. Download the file to see all.`;
+  return h("div", {}, list, p("dim", more));
 }
 
 define("lw-files", FilesPanel);

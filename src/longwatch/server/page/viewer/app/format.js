@@ -80,19 +80,13 @@ export function conditionText({ name, message }, lastEventAt, now) {
   return message.startsWith(name) ? message : `${name}: ${message}`;
 }
 
-/**
- * Local time of day.
- * @param {number} at
- */
+/** Local time of day. @param {number} at */
 export function timeText(at) {
   const date = new Date(at);
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-/**
- * `.042`: the milliseconds of a time, to follow its seconds.
- * @param {number} at
- */
+/** `.042`: the milliseconds of a time, to follow its seconds. @param {number} at */
 export const millisecondsText = (at) =>
   `.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
 
@@ -117,13 +111,13 @@ export function timeElement(at, ...children) {
   return h("time", { datetime: isoTime(at), title: utcText(at) }, ...children);
 }
 
+/** @param {number} at @param {number} [now] */
+export const dateTimeElement = (at, now = Date.now()) => timeElement(at, dateTimeText(at, now));
+
 /** @param {number} at */
 export const utcText = (at) => `${isoTime(at).replace("T", " ").replace("Z", "")} UTC`;
 
-/**
- * ISO 8601 in UTC; a time out of range is written as a number.
- * @param {number} at
- */
+/** ISO 8601 in UTC; a time out of range is written as a number. @param {number} at */
 export function isoTime(at) {
   const date = new Date(at);
   return Number.isNaN(date.getTime()) ? String(at) : date.toISOString();

@@ -3,8 +3,6 @@
 import { button, h, svg } from "./dom.js";
 import { span } from "./markup.js";
 
-/** @typedef {import("../core/endings.js").Status | "abandoned"} Status */
-
 const RING = "M8 1.75a6.25 6.25 0 1 1 0 12.5a6.25 6.25 0 0 1 0-12.5z";
 
 /** Paths by name; a leading `*` means filled. No icon is animated, so that an idle page stays idle. */
@@ -97,24 +95,21 @@ export function icon(name) {
   );
 }
 
-/** Statuses of runs, turns and calls → the statuses that have a shape. */
-const SHAPED = /** @type {Record<string, Status | "skipped">} */ ({
+/** The statuses that have a shape and a colour. */
+const SHAPED = [
+  ...["pending", "running", "succeeded", "failed", "partial", "cancelled", "died"],
+  "abandoned",
+];
+/** Statuses of turns and calls → theirs. */
+const ALIASES = /** @type {Record<string, string>} */ ({
   started: "running",
   completed: "succeeded",
   skipped: "cancelled",
-  pending: "pending",
-  running: "running",
-  succeeded: "succeeded",
-  failed: "failed",
-  partial: "partial",
-  cancelled: "cancelled",
-  died: "died",
-  abandoned: "abandoned",
 });
 
 /** @param {string} status */
 export function statusOf(status) {
-  return SHAPED[status] ?? "unknown";
+  return ALIASES[status] ?? (SHAPED.includes(status) ? status : "unknown");
 }
 
 /**
@@ -131,10 +126,7 @@ export function statusMark(status, { badge = false, quiet = false } = {}) {
   );
 }
 
-/**
- * Text that names an agent, with the agent's swatch.
- * @param {string} name
- */
+/** Text that names an agent, with the agent's swatch. @param {string} name */
 export function agentMark(name) {
   return span(`agent swatch-${swatchOf(name)}`, span("cut", name));
 }

@@ -65,10 +65,7 @@ export class ListModel extends Watchable {
     this.#of = items;
   }
 
-  /**
-   * Show the items of a query, and follow the list from here on.
-   * @param {Query} query
-   */
+  /** Show the items of a query, and follow the list from here on. @param {Query} query */
   async open(query) {
     this.#query = query;
     this.state = "loading";

@@ -9,10 +9,7 @@ import { copyButton } from "./toast.js";
 
 /** @import { Child } from "./dom.js" */
 
-/**
- * Grey lines while content loads.
- * @param {string} what @param {number} [lines]
- */
+/** Grey lines while content loads. @param {string} what @param {number} [lines] */
 export function loading(what, lines = 8) {
   const bars = Array.from({ length: lines }, () => h("i"));
   return h("div", { class: "skeleton", role: "status", "aria-label": `Loading ${what}` }, ...bars);
@@ -34,10 +31,7 @@ export function state({ symbol = "inbox", title, text, command, bad = false }, .
   );
 }
 
-/**
- * A command with a copy button.
- * @param {string} command
- */
+/** A command with a copy button. @param {string} command */
 export function commandLine(command) {
   return div("command", h("code", {}, command), copyButton("Command", command));
 }

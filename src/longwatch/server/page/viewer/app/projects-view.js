@@ -3,7 +3,7 @@
 import { fill, h, moveFocus } from "./dom.js";
 import { code, div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { dateTimeText, timeElement } from "./format.js";
+import { dateTimeElement } from "./format.js";
 import { icon } from "./icons.js";
 import { addShortcuts, moveShortcuts } from "./keys.js";
 import { api, follow } from "./client.js";
@@ -32,10 +32,7 @@ export class ProjectsView extends Part {
     void this.#load();
   }
 
-  /**
-   * Reload the list when a new project is reported.
-   * @param {{event: string, data: any}} message
-   */
+  /** Reload the list when a new project is reported. @param {{event: string, data: any}} message */
   #onMessage({ event, data }) {
     if (event === "project" && this.#ids && !this.#ids.has(data.project.id)) void this.#load();
   }
@@ -78,7 +75,7 @@ function row(project) {
       span("run-name cut", project.name || project.id),
       code("dim cut", project.id),
       spacer(),
-      span("dim", "created ", timeElement(made, dateTimeText(made, Date.now()))),
+      span("dim", "created ", dateTimeElement(made)),
     ),
   );
 }

@@ -75,10 +75,7 @@ export const sessionPath = (project, session) =>
 
 export const currentRoute = new Observable(routeOf(location));
 
-/**
- * Go to another view, as a click on a link does.
- * @param {string} path
- */
+/** Go to another view, as a click on a link does. @param {string} path */
 export function go(path) {
   history.pushState(null, "", path);
   currentRoute.set(routeOf(location));

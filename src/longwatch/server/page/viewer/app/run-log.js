@@ -106,10 +106,7 @@ export class RunLog extends Part {
     this.#draw();
   }
 
-  /**
-   * Pause or resume the list; events keep arriving.
-   * @param {boolean} paused
-   */
+  /** Pause or resume the list; events keep arriving. @param {boolean} paused */
   pause(paused) {
     this.#paused = paused;
     fill(this.#pause, icon(paused ? "play" : "pause"));

@@ -50,10 +50,7 @@ export class RunModel extends Watchable {
   /** @type {Map<string, RunEvent[]> | null} */
   #eventsByCall = null;
 
-  /**
-   * @param {string} runId
-   * @param {() => number} [now] for a report, the time it was made
-   */
+  /** @param {string} runId @param {() => number} [now] for a report, the time it was made */
   constructor(runId, now = () => Date.now()) {
     super();
     this.runId = runId;
@@ -122,10 +119,7 @@ export class RunModel extends Watchable {
     this.notify({ reordered: false });
   }
 
-  /**
-   * Show another attempt; null for the last.
-   * @param {number | null} number from 1
-   */
+  /** Show another attempt; null for the last. @param {number | null} number from 1 */
   choose(number) {
     if (number === this.#chosen) return;
     this.#chosen = number;
@@ -179,20 +173,14 @@ export class RunModel extends Watchable {
     return this.#callById.get(id);
   }
 
-  /**
-   * The call that this event starts or ends.
-   * @param {RunEvent} event
-   */
+  /** The call that this event starts or ends. @param {RunEvent} event */
   callOf(event) {
     this.calls();
     if (event.call_id) return this.#callById.get(event.call_id);
     return this.#calls?.find((call) => this.eventsOf(call).includes(event));
   }
 
-  /**
-   * The events of a call, in order.
-   * @param {Call} call @returns {RunEvent[]}
-   */
+  /** The events of a call, in order. @param {Call} call @returns {RunEvent[]} */
   eventsOf(call) {
     if (!this.#eventsByCall) {
       this.#eventsByCall = new Map();

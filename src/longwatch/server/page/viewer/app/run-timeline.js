@@ -195,12 +195,9 @@ export class Timeline extends Part {
       event.stopPropagation();
       this.#toggle(row);
     };
+    const arrow = this.#closed.has(call.call_id) ? "▸" : "▾";
     const twist = children
-      ? h(
-          "span",
-          { class: "twist", "aria-hidden": "true", on: { click } },
-          this.#closed.has(call.call_id) ? "▸" : "▾",
-        )
+      ? h("span", { class: "twist", "aria-hidden": "true", on: { click } }, arrow)
       : span("twist");
     return div(
       `bar-row kind-${call.kind}`,

@@ -84,10 +84,7 @@ export class SessionModel extends Watchable {
     return [...received, ...[...this.#expected.values()].filter((turn) => !isReceived(turn))];
   }
 
-  /**
-   * Stop a turn; it is shown as stopped before the server has responded.
-   * @param {string} turnId
-   */
+  /** Stop a turn; it is shown as stopped before the server has responded. @param {string} turnId */
   async interrupt(turnId) {
     this.#stopping.add(turnId);
     this.notify();

@@ -5,7 +5,7 @@ import { projectPath } from "../core/routes.js";
 import { beforePaint, button, fill, h, moveFocus, updateChildren } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { countText, dateTimeText, timeElement } from "./format.js";
+import { countText, dateTimeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
 import { addShortcuts } from "./keys.js";
 import { api } from "./client.js";
@@ -16,6 +16,7 @@ import { toast } from "./toast.js";
 import "./files-panel.js";
 import { turnCard, updateTurn } from "./turn-card.js";
 
+/** @import { Child } from "./dom.js" */
 /** @import { Session } from "./types.js" */
 
 const AT_END_PX = 80;
@@ -73,20 +74,9 @@ export class SessionView extends Part {
       this.#panes,
       div(
         "project-grid",
-        h(
-          "section",
-          { class: "pane-sessions", "aria-label": "Sessions" },
-          h("h2", {}, "Sessions"),
-          this.#sessions,
-        ),
-        h(
-          "section",
-          { class: "pane-turns", "aria-label": "Turns" },
-          this.#turns,
-          this.#foot,
-          this.#form,
-        ),
-        h("section", { class: "pane-files", "aria-label": "Files" }, this.#files),
+        pane("Sessions", h("h2", {}, "Sessions"), this.#sessions),
+        pane("Turns", this.#turns, this.#foot, this.#form),
+        pane("Files", this.#files),
       ),
     );
     this.#model.open();
@@ -124,16 +114,16 @@ export class SessionView extends Part {
 
   #drawNow() {
     const model = this.#model;
-    const pane =
+    const shown =
       PANES.find(([name]) => name === currentRoute.value.query.get("pane"))?.[0] ??
       (model.session ? "turns" : "sessions");
-    this.dataset["pane"] = pane;
+    this.dataset["pane"] = shown;
     fill(
       this.#panes,
       ...PANES.map(([name, label]) =>
         button(
           () => setQuery({ pane: name }),
-          { class: "chip", "aria-pressed": String(name === pane) },
+          { class: "chip", "aria-pressed": String(name === shown) },
           label,
         ),
       ),
@@ -167,33 +157,29 @@ export class SessionView extends Part {
     });
     if (atEnd) page.scrollTop = page.scrollHeight;
     this.#form.hidden = !model.session || (!model.caughtUp && !turns.length);
-    if (model.error && !turns.length)
-      fill(
-        this.#foot,
-        failure("This project", model.error, () => void model.refresh()),
-      );
-    else if (!model.session) fill(this.#foot, this.#chooseSession());
-    else if (!turns.length && !model.caughtUp) fill(this.#foot, loading("turns"));
-    else if (!turns.length)
-      fill(
-        this.#foot,
-        state({
-          symbol: "thought",
-          title: "No turns yet",
-          text: "Run a command as a turn of this session, or create a turn below.",
-          command: `longwatch turn --project ${model.project} --session ${model.session} -- COMMAND`,
-        }),
-      );
-    else fill(this.#foot);
+    fill(this.#foot, this.#placeholder(turns.length > 0));
+  }
+
+  /** @param {boolean} hasTurns */
+  #placeholder(hasTurns) {
+    const { error, session, caughtUp, project } = this.#model;
+    if (error && !hasTurns) return failure("This project", error, () => void this.#model.refresh());
+    if (!session) return this.#chooseSession();
+    if (hasTurns) return null;
+    if (!caughtUp) return loading("turns");
+    return state({
+      symbol: "thought",
+      title: "No turns yet",
+      text: "Run a command as a turn of this session, or create a turn below.",
+      command: `longwatch turn --project ${project} --session ${session} -- COMMAND`,
+    });
   }
 
   #chooseSession() {
     const { sessions, project } = this.#model;
     if (!sessions) return loading("sessions");
-    const latest = sessions.reduce(
-      (/** @type {Session | undefined} */ last, each) =>
-        last && last.created_at > each.created_at ? last : each,
-      undefined,
+    const [latest] = sessions.toSorted((one, other) =>
+      one.created_at > other.created_at ? -1 : 1,
     );
     if (!latest)
       return state({
@@ -202,12 +188,9 @@ export class SessionView extends Part {
         text: "A session starts with its first turn.",
         command: `longwatch turn --project ${project} --session first -- COMMAND`,
       });
+    const title = countText(sessions.length, "session");
     return state(
-      {
-        symbol: "thought",
-        title: countText(sessions.length, "session"),
-        text: "Choose a session to see its turns.",
-      },
+      { symbol: "thought", title, text: "Choose a session to see its turns." },
       h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open latest session"),
     );
   }
@@ -241,6 +224,12 @@ export class SessionView extends Part {
   }
 }
 
+/** @param {string} label @param {...Child} children */
+function pane(label, ...children) {
+  const props = { class: `pane-${label.toLowerCase()}`, "aria-label": label };
+  return h("section", props, ...children);
+}
+
 /** @param {string} project @param {Session} session @param {boolean} chosen */
 function sessionRow(project, session, chosen) {
   const made = Date.parse(session.created_at);
@@ -252,12 +241,7 @@ function sessionRow(project, session, chosen) {
       { href: sessionPath(project, session.id), "aria-current": chosen ? "true" : null },
       session.last_turn ? statusMark(session.last_turn.status, { quiet: true }) : icon("pending"),
       span("cut", session.title || session.id),
-      span(
-        "dim",
-        countText(session.turn_count, "turn"),
-        " · ",
-        timeElement(made, dateTimeText(made, Date.now())),
-      ),
+      span("dim", countText(session.turn_count, "turn"), " · ", dateTimeElement(made)),
     ),
   );
 }

@@ -39,10 +39,7 @@ function stageBar({ servers: items, states }) {
   return bar;
 }
 
-/**
- * `2 of 3 waves · 5 of 9 done, 1 failed`.
- * @param {ExecutionLine} execution
- */
+/** `2 of 3 waves · 5 of 9 done, 1 failed`. @param {ExecutionLine} execution */
 export function progressText({
   progress,
   total_waves: total,

@@ -12,6 +12,7 @@ import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { share, tickTimes } from "./time-scale.js";
 
+/** @import { Child } from "./dom.js" */
 /** @import { ExecutionModel } from "./execution-model.js" */
 /** @import { Span } from "./execution-spans.js" */
 /** @import { Terms } from "./execution-text.js" */
@@ -150,44 +151,36 @@ export class Stages extends Part {
   /** @param {Stage} stage @param {Item} item @param {Execution} execution */
   #item(stage, item, execution) {
     const terms = termsOf(execution.source);
-    return h(
-      "li",
-      {},
-      div(
-        "item",
-        span(
-          "item-name",
-          h("code", { class: "cut", title: item.server_id }, item.server_id),
-          item.instance_id
-            ? h(
-                "code",
-                { class: "cut dim", title: `instance ${item.instance_id}` },
-                item.instance_id,
-              )
-            : null,
-        ),
-        span(
-          "item-state",
-          isUnreported(item)
-            ? span("dim", "not listed yet")
-            : stateMark(item.state, terms, item.word),
-          sinceMark(item),
-        ),
-        this.#bars(spanKey(stage.name, item.server_id), item, execution),
-      ),
-      reasonMark(item),
-      ...item.actions.map((step) =>
-        div(
-          "item step",
-          span(
-            "item-name",
-            h("span", { class: "cut dim", title: `${terms.step} ${step.name}` }, step.name),
-          ),
-          span("item-state", stateMark(step.state, terms), sinceMark(step)),
-          this.#bars(spanKey(stage.name, item.server_id, step.name), step, execution),
-          step.reason ? p("item-reason is-failed", step.reason) : null,
-        ),
-      ),
+    const { server_id: id, instance_id: instance } = item;
+    const names = [
+      h("code", { class: "cut", title: id }, id),
+      instance ? h("code", { class: "cut dim", title: `instance ${instance}` }, instance) : null,
+    ];
+    const mark = isUnreported(item)
+      ? span("dim", "not listed yet")
+      : stateMark(item.state, terms, item.word);
+    const steps = item.actions.map((step) => {
+      const name = h("span", { class: "cut dim", title: `${terms.step} ${step.name}` }, step.name);
+      const key = spanKey(stage.name, id, step.name);
+      const row = this.#row(key, step, execution, stateMark(step.state, terms), name);
+      row.classList.add("step");
+      if (step.reason) row.append(p("item-reason is-failed", step.reason));
+      return row;
+    });
+    const row = this.#row(spanKey(stage.name, id), item, execution, mark, ...names);
+    return h("li", {}, row, reasonMark(item), ...steps);
+  }
+
+  /**
+   * @param {string} key @param {{state: string, since: number | null}} part
+   * @param {Execution} execution @param {Child} mark @param {...Child} names
+   */
+  #row(key, part, execution, mark, ...names) {
+    return div(
+      "item",
+      span("item-name", ...names),
+      span("item-state", mark, sinceMark(part)),
+      this.#bars(key, part, execution),
     );
   }
 
@@ -296,10 +289,7 @@ export class Stages extends Part {
   }
 }
 
-/**
- * The reason of an item's state. A failed item always has one.
- * @param {Item} item
- */
+/** The reason of an item's state. A failed item always has one. @param {Item} item */
 function reasonMark({ state: now, reason, failure_reason: failure }) {
   if (failure) return p("item-reason is-failed", failure);
   return reason ? p(`item-reason is-${statusOfState(now)}`, reason) : null;

@@ -14,10 +14,7 @@ export function restoreTheme() {
   apply(chosen());
 }
 
-/**
- * Make a button switch between the three choices.
- * @param {HTMLElement} button
- */
+/** Make a button switch between the three choices. @param {HTMLElement} button */
 export function themeButton(button) {
   const show = () => {
     const theme = chosen();

@@ -27,10 +27,7 @@ export async function copy(text, what) {
   }
 }
 
-/**
- * @param {string} what is copied, such as `Run id`
- * @param {string} text
- */
+/** @param {string} what is copied, such as `Run id` @param {string} text */
 export function copyButton(what, text) {
   const name = what.charAt(0).toLowerCase() + what.slice(1);
   return iconButton("copy", `Copy ${name}`, () => void copy(text, what));

@@ -19,29 +19,6 @@
  * @property {string} name
  * @property {string} message
  *
- * @typedef {object} Block One block of a turn.
- * @property {string} id
- * @property {number} sequence
- * @property {"thinking" | "content" | "tool_use" | "tool_result"} type
- * @property {string} created_at
- * @property {Payload} content
- *
- * @typedef {object} Turn A turn with its blocks.
- * @property {string} id
- * @property {string} project_id
- * @property {string} session_id
- * @property {number} number
- * @property {string | null} prompt
- * @property {"pending" | "running" | "completed" | "failed"} status
- * @property {Block[]} [blocks]
- * @property {number[][]} [missing_lines]
- * @property {number} block_count
- * @property {string | null} error
- * @property {string} created_at
- * @property {string | null} started_at
- * @property {string | null} completed_at
- * @property {string} last_updated
- *
  * @typedef {object} FileEntry One file. Deleted files appear only among changes.
  * @property {string} path
  * @property {number} version

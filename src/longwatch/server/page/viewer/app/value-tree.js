@@ -17,10 +17,7 @@ export function valueTree(value, { name, open = 2 } = {}) {
   return div("tree", branch(name, value, open));
 }
 
-/**
- * The value as text for the clipboard.
- * @param {unknown} value
- */
+/** The value as text for the clipboard. @param {unknown} value */
 export function valueText(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }

@@ -11,15 +11,7 @@ export const IDLE_MS = 300_000;
 export const SLOWDOWN = 2; // on a phone, or with the browser's data saver on
 const NOTICE_INTERVAL_MS = 1_000; // pointer events arrive far more often than that
 
-const INTERACTIONS = [
-  "pointerdown",
-  "pointermove",
-  "keydown",
-  "wheel",
-  "scroll",
-  "focus",
-  "online",
-];
+const INTERACTIONS = "pointerdown pointermove keydown wheel scroll focus online".split(" ");
 
 /**
  * @typedef {"active" | "idle" | "hidden"} Mode

@@ -106,20 +106,14 @@ export class Lifecycle {
     return this.#members.length > 0;
   }
 
-  /**
-   * Which attempt a call's event belongs to, from 0.
-   * @param {Order} order
-   */
+  /** Which attempt a call's event belongs to, from 0. @param {Order} order */
   attemptAt(order) {
     const joined = joinedAt(this.#joins.get(order[1]) ?? [], order);
     const named = this.#indexOf(joined);
     return named >= 0 ? named : openAt(this.attempts, order);
   }
 
-  /**
-   * Which attempt an event belongs to, from 0.
-   * @param {WireEvent} event
-   */
+  /** Which attempt an event belongs to, from 0. @param {WireEvent} event */
   attemptOf(event) {
     if (this.attempts.length === 1) return 0;
     const order = orderOf(event);
@@ -136,10 +130,7 @@ export class Lifecycle {
     return this.attempts.findIndex(({ id, also }) => id === attemptId || also === attemptId);
   }
 
-  /**
-   * Record the start, the process and the attempt that an event names.
-   * @param {WireEvent} event
-   */
+  /** Record the start, the process and the attempt that an event names. @param {WireEvent} event */
   #addNames(event) {
     const order = orderOf(event);
     const attempt = attemptIdOf(event);
@@ -170,10 +161,7 @@ function processIdOf(value) {
   return [...texts, Math.trunc(pid), started === null ? "" : Math.trunc(started)].join("/");
 }
 
-/**
- * The newest endings, and the decisive one of all.
- * @param {Ending[]} endings
- */
+/** The newest endings, and the decisive one of all. @param {Ending[]} endings */
 function boundEndings(endings) {
   const sorted = endings.sort(byOrder);
   if (sorted.length <= MOST_ENDINGS) return sorted;

@@ -69,10 +69,7 @@ export class Call {
     return this.start === null ? null : Math.max(0, this.end.order[0] - this.start.order[0]);
   }
 
-  /**
-   * Of two starts or two ends the earlier counts.
-   * @param {Mark} mark
-   */
+  /** Of two starts or two ends the earlier counts. @param {Mark} mark */
   add(mark) {
     if (mark.status === "started") this.start = earlier(this.start, mark);
     else this.end = earlier(this.end, mark);
@@ -238,10 +235,7 @@ function earlier(one, other) {
   return one !== null && compareOrders(one.order, other.order) <= 0 ? one : other;
 }
 
-/**
- * Round as Python does: 0.5 and 2.5 down, 1.5 up.
- * @param {number} value
- */
+/** Round as Python does: 0.5 and 2.5 down, 1.5 up. @param {number} value */
 function roundHalfEven(value) {
   const low = Math.floor(value);
   const rest = value - low;

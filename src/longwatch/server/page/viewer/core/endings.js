@@ -1,5 +1,6 @@
 /** The events that start and end a run. The same tables and rules as in Python. */
 
+import { invert } from "./groups.js";
 import { compareOrders, orderOf } from "./order.js";
 import { errorTextOf, isTruthy, numberOf, payloadOf, textOf } from "./payloads.js";
 
@@ -276,14 +277,4 @@ export function originBeats(origin, other) {
   if (other === null) return true;
   if (origin.inferred !== other.inferred) return !origin.inferred;
   return compareOrders(origin.order, other.order) < 0;
-}
-
-/**
- * @param {Record<string, string[]>} groups
- * @returns {Map<string, string>} each item of a group → the name of the group
- */
-function invert(groups) {
-  return new Map(
-    Object.entries(groups).flatMap(([name, items]) => items.map((item) => [item, name])),
-  );
 }

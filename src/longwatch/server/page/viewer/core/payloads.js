@@ -1,21 +1,16 @@
 /** Fields of payloads, with the spellings of third-party producers. The same rules as in Python. */
 
+import { invert } from "./groups.js";
+
 /** @import { WireEvent } from "./order.js" */
 /** @typedef {Record<string, any>} Payload */
 
 /** Call statuses of third-party producers → ours. */
-export const CALL_WORDS = new Map([
-  ["start", "started"],
-  ["running", "started"],
-  ["pending", "started"],
-  ["in_progress", "started"],
-  ["complete", "completed"],
-  ["success", "completed"],
-  ["succeeded", "completed"],
-  ["ok", "completed"],
-  ["error", "failed"],
-  ["failure", "failed"],
-]);
+export const CALL_WORDS = invert({
+  started: ["start", "running", "pending", "in_progress"],
+  completed: ["complete", "success", "succeeded", "ok"],
+  failed: ["error", "failure"],
+});
 
 /**
  * The payload of an event. The wire format wraps a payload in `$map` if its only key looks like a tag.
@@ -56,10 +51,7 @@ export function errorTextOf(payload) {
   return textOf(payload, "error_message", "error");
 }
 
-/**
- * The duration that the producer measured, in milliseconds.
- * @param {Payload} payload
- */
+/** The duration that the producer measured, in milliseconds. @param {Payload} payload */
 export function durationOf(payload) {
   return numberOf(payload, "duration_ms", "execution_time_ms");
 }

@@ -32,10 +32,7 @@ export class ResponseCache {
     return entry === undefined ? undefined : viewOf(entry);
   }
 
-  /**
-   * The body of the last response, without any unconfirmed change.
-   * @param {string} key
-   */
+  /** The body of the last response, without any unconfirmed change. @param {string} key */
   confirmed(key) {
     return this.#entries.get(key)?.body;
   }

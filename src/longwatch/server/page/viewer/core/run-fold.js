@@ -271,12 +271,10 @@ export class RunFold {
   view(now) {
     const summary = this.summary(now);
     if (summary === null) return null;
-    const producers = sortedEntries(this.#producers).map(([name, { seen, stated }]) => {
-      return /** @type {const} */ ([
-        name,
-        { events: seen.size, stated, missing: seen.gaps(stated) },
-      ]);
-    });
+    const producers = sortedEntries(this.#producers).map(([name, { seen, stated }]) => [
+      name,
+      { events: seen.size, stated, missing: seen.gaps(stated) },
+    ]);
     return {
       ...summary,
       conditions: this.conditions(now),

@@ -41,10 +41,7 @@ export class TurnState {
   /** @type {Map<string, Map<string, WireBlock>>} */
   #blocks = new Map(); // turn id → block id → block
 
-  /**
-   * Apply a message; returns false if it changed nothing.
-   * @param {FeedMessage} message
-   */
+  /** Apply a message; returns false if it changed nothing. @param {FeedMessage} message */
   apply({ event, data }) {
     if (event === "turn") return this.#applyTurn(data.turn);
     if (event === "block") return this.#applyBlock(data.turn_id, data.block);
