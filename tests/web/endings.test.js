@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
+import { viewOf } from "./support/fold.js";
 
 const NOW_MS = 100_000;
 const CASES = JSON.parse(
@@ -14,7 +15,7 @@ const CASES = JSON.parse(
 for (const { name, events, expected } of CASES) {
   test(name, () => {
     for (const told of [events, events.toReversed()]) {
-      const view = new RunFold("wf-1").add(told).view(NOW_MS);
+      const view = viewOf(new RunFold("wf-1").add(told), NOW_MS);
       const calls = Object.fromEntries(view.calls.map((call) => [call.call_id, call.status]));
       const found = Object.fromEntries(
         Object.keys(expected).map((key) => [key, key === "calls" ? calls : view[key]]),

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { ENDS, STARTS, STATUS_WORDS } from "../../src/longwatch/server/page/viewer/core/endings.js";
 import { CALL_WORDS } from "../../src/longwatch/server/page/viewer/core/payloads.js";
 import { RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
+import { viewOf } from "./support/fold.js";
 
 for await (const line of createInterface({ input: process.stdin })) {
   console.log(JSON.stringify(answerTo(JSON.parse(line))));
@@ -17,5 +18,5 @@ function answerTo({ words, batches, now }) {
   }
   const run = new RunFold(batches.flat()[0].run_id);
   for (const batch of batches) run.add(batch);
-  return run.view(now);
+  return viewOf(run, now);
 }

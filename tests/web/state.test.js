@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { shareUnchanged } from "../../src/longwatch/server/page/viewer/core/response-cache.js";
 import { NumberSet } from "../../src/longwatch/server/page/viewer/core/number-set.js";
 import { compareText } from "../../src/longwatch/server/page/viewer/core/order.js";
-import { RunFold, fold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
+import { RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 import { TurnState } from "../../src/longwatch/server/page/viewer/core/turn-state.js";
 import { isSame } from "../../web/react/src/polling/shared-poll.js";
 import { readTurn } from "../../web/react/src/polling/turns.js";
@@ -55,8 +55,7 @@ test("one block of an answer is one object, however often its turn is read", () 
 });
 
 test("no events fold to nothing", () => {
-  assert.equal(fold([]), null);
-  assert.equal(new RunFold("r").view(0), null);
+  assert.equal(new RunFold("r").summary(0), null);
 });
 
 test("a run grows as its events come, and a tool call is paired by its call id", () => {
@@ -82,7 +81,10 @@ test("a run grows as its events come, and a tool call is paired by its call id",
 test("a producer's own word beats one that was written for it", () => {
   const written = event("2", "workflow_error", { occurred_at: 900, payload: { written_for: "p" } });
 
-  assert.equal(fold([written, event("3", "workflow_complete")])?.status, "succeeded");
+  assert.equal(
+    new RunFold("r").add([written, event("3", "workflow_complete")]).status,
+    "succeeded",
+  );
 });
 
 test("a hundred thousand events fold to their calls", () => {
@@ -95,9 +97,9 @@ test("a hundred thousand events fold to their calls", () => {
     }),
   );
 
-  const run = fold(events);
+  const run = new RunFold("r").add(events);
 
-  assert.equal(run?.calls().length, 50_000);
+  assert.equal(run.calls().length, 50_000);
 });
 
 test("numbers in any order are kept as ranges, and gaps are named", () => {

@@ -242,7 +242,7 @@ function row(event, late) {
 
 /**
  * Update the options of a field without closing it while the user is choosing.
- * @param {HTMLSelectElement} field @param {string} all @param {Map<string, number>} counts
+ * @param {HTMLSelectElement} field @param {string} all @param {ReadonlyMap<string, number>} counts
  * @param {string} chosen
  */
 function updateOptions(field, all, counts, chosen) {

@@ -23,8 +23,7 @@ export class RunModel extends Watchable {
   events = [];
   /** @type {Map<string, number>} */
   agents = new Map();
-  /** @type {Map<string, number>} */
-  types = new Map();
+
   /** @type {Set<string>} ids of events that arrived after later ones */
   late = new Set();
   /** @type {Graph | null} */
@@ -74,6 +73,11 @@ export class RunModel extends Watchable {
     const hasDied =
       received?.status === "died" && isOpen(shown) && received.events >= this.events.length;
     return hasDied ? { ...shown, ...deathOf(received) } : shown;
+  }
+
+  /** Number of shown events of each type. */
+  get types() {
+    return this.#fold.counts;
   }
 
   /** Number of the shown attempt, from 1. */
@@ -238,7 +242,7 @@ export class RunModel extends Watchable {
       this.#fold = this.#whole;
     }
     this.agents = new Map();
-    this.types = new Map();
+
     this.graph = null;
     this.#show(this.events);
     return true;
@@ -247,7 +251,6 @@ export class RunModel extends Watchable {
   /** @param {RunEvent[]} events that are shown from now on */
   #show(events) {
     for (const event of events) {
-      this.types.set(event.type, (this.types.get(event.type) ?? 0) + 1);
       if (event.agent_name)
         this.agents.set(event.agent_name, (this.agents.get(event.agent_name) ?? 0) + 1);
       if (event.type === "graph_structure") this.graph = graphOf(payloadOf(event)) ?? this.graph;

@@ -3,7 +3,7 @@
 import { fill } from "./dom.js";
 import { icon } from "./icons.js";
 import { showHelp, startShortcuts } from "./keys.js";
-import { restoreTheme, themeButton } from "./theme.js";
+import { startTheme } from "./theme.js";
 
 /** @param {string} selector of an element in the HTML */
 export const partOf = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
@@ -11,8 +11,7 @@ export const partOf = (selector) => /** @type {HTMLElement} */ (document.querySe
 /** Returns the element for the view. */
 export function startShell() {
   const main = partOf("main");
-  restoreTheme();
-  themeButton(partOf("#theme"));
+  startTheme(partOf("#theme"));
   fill(partOf("#help"), icon("help"));
   partOf("#help").addEventListener("click", showHelp);
   partOf(".skip-link").addEventListener("click", (event) => {

@@ -4,55 +4,40 @@ import { fill } from "./dom.js";
 import { icon } from "./icons.js";
 
 const KEY = "longwatch.theme";
-const CHOICES = /** @type {const} */ (["auto", "light", "dark"]);
 const SYMBOLS = { auto: "auto", light: "sun", dark: "moon" };
+const THEMES = /** @type {(keyof typeof SYMBOLS)[]} */ (Object.keys(SYMBOLS));
 
-/** @typedef {typeof CHOICES[number]} Theme */
-
-/** Apply the stored choice. */
-export function restoreTheme() {
-  apply(chosen());
-}
-
-/** Make a button switch between the three choices. @param {HTMLElement} button */
-export function themeButton(button) {
+/** Apply the stored theme, and let a button switch between the three. @param {HTMLElement} button */
+export function startTheme(button) {
+  let at = Math.max(
+    0,
+    THEMES.findIndex((theme) => theme === storedTheme()),
+  );
   const show = () => {
-    const theme = chosen();
-    const name = `Theme: ${theme === "auto" ? "system" : theme}`;
-    button.setAttribute("aria-label", name);
-    button.title = name;
+    const theme = THEMES[at] ?? "auto";
+    if (theme === "auto") delete document.documentElement.dataset["theme"];
+    else document.documentElement.dataset["theme"] = theme;
+    button.title = `Theme: ${theme === "auto" ? "system" : theme}`;
+    button.setAttribute("aria-label", button.title);
     fill(button, icon(SYMBOLS[theme]));
+    return theme;
   };
   button.addEventListener("click", () => {
-    const next = CHOICES[(CHOICES.indexOf(chosen()) + 1) % CHOICES.length] ?? "auto";
+    at = (at + 1) % THEMES.length;
+    const theme = show();
     try {
-      localStorage.setItem(KEY, next);
+      localStorage.setItem(KEY, theme);
     } catch {
       // Without storage (private windows, file://), the choice lasts as long as the page.
     }
-    remembered = next;
-    apply(next);
-    show();
   });
   show();
 }
 
-/** @type {Theme | undefined} */
-let remembered;
-
-/** @returns {Theme} */
-function chosen() {
-  if (remembered) return remembered;
+function storedTheme() {
   try {
-    const stored = localStorage.getItem(KEY);
-    return CHOICES.find((choice) => choice === stored) ?? "auto";
+    return localStorage.getItem(KEY);
   } catch {
-    return "auto";
+    return null;
   }
-}
-
-/** @param {Theme} theme */
-function apply(theme) {
-  if (theme === "auto") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = theme;
 }

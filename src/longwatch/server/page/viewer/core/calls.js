@@ -102,15 +102,12 @@ export class Calls {
   #named = new Map();
   /** @type {Map<string, Mark[]>} */
   #unnamed = new Map(); // by subject
-  /** @type {Call[] | null} */
-  #ordered = null;
 
   /** @param {WireEvent} event */
   add(event) {
     const found = markOf(event);
     if (found === null) return;
     const { subject, mark } = found;
-    this.#ordered = null;
     if (event.call_id == null) {
       addTo(this.#unnamed, subject, mark);
       return;
@@ -120,22 +117,11 @@ export class Calls {
     call.add(mark);
   }
 
-  /** All calls, in the order they began. */
-  ordered() {
-    this.#ordered ??= sortCalls(this.#byId(() => true));
-    return this.#ordered;
-  }
-
   /**
    * The calls whose first event matches, and those without an id that such events make, in the order they began.
    * @param {(order: Order) => boolean} wanted
    */
   select(wanted) {
-    return sortCalls(this.#byId(wanted));
-  }
-
-  /** @param {(order: Order) => boolean} wanted */
-  #byId(wanted) {
     /** @type {Map<string, Call>} */
     const calls = new Map();
     for (const marks of this.#unnamed.values()) {
@@ -144,16 +130,11 @@ export class Calls {
         calls.set(call.callId, call);
     }
     for (const [callId, call] of this.#named) if (wanted(call.first.order)) calls.set(callId, call);
-    return calls;
+    return [...calls.values()].sort(
+      (one, other) =>
+        one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
+    );
   }
-}
-
-/** @param {Map<string, Call>} calls */
-function sortCalls(calls) {
-  return [...calls.values()].sort(
-    (one, other) =>
-      one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
-  );
 }
 
 /**

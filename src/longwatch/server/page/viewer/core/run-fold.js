@@ -12,9 +12,7 @@ import { compareOrders, compareText, orderOf } from "./order.js";
 import { numberOf, payloadOf, toolStatus } from "./payloads.js";
 
 /** @import { Attempt } from "./attempts.js" */
-/** @import { CallView } from "./calls.js" */
 /** @import { Ending, Origin, Status } from "./endings.js" */
-/** @import { Range } from "./number-set.js" */
 /** @import { Order, WireEvent } from "./order.js" */
 
 export const SILENT_AFTER_MS = 60_000;
@@ -56,19 +54,6 @@ const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // 
  * @property {number} last_event_at
  * @property {number | null} expired_before
  * @property {AttemptView[]} attempts the earliest first; there is always one
- *
- * @typedef {object} ProducerView
- * @property {number} events
- * @property {number | null} stated
- * @property {Range[]} missing
- *
- * @typedef {object} RunDetails
- * @property {Condition[]} conditions
- * @property {Record<string, number>} counts
- * @property {Record<string, ProducerView>} producers
- * @property {CallView[]} calls
- *
- * @typedef {SummaryView & RunDetails} RunView
  */
 
 /** The state of a run, updated with every event. */
@@ -125,13 +110,16 @@ export class RunFold {
     return this.#lifecycle;
   }
 
-  get events() {
-    return this.#events;
-  }
-
   /** Number of events of each type. */
   get counts() {
     return /** @type {ReadonlyMap<string, number>} */ (this.#counts);
+  }
+
+  /** The producers by name, with the ranges of missing numbers. */
+  get producers() {
+    return sortedEntries(this.#producers).map(([name, { seen, stated }]) => {
+      return { name, events: seen.size, stated, missing: seen.gaps(stated) };
+    });
   }
 
   /** @param {Iterable<WireEvent>} events */
@@ -143,15 +131,8 @@ export class RunFold {
   /** Agent spans, tool calls and nodes of the last attempt, in the order they began. */
   calls() {
     const last = this.#shown.length - 1;
-    return last === 0
-      ? this.#calls.ordered()
-      : this.#calls.select((order) => this.#lifecycle.attemptAt(order) === last);
-  }
-
-  /** The same, as `GET /api/runs/{run_id}` returns them. */
-  callViews() {
-    const { hasEnded } = this;
-    return this.calls().map((call) => call.view(hasEnded));
+    const isShown = (/** @type {Order} */ order) => this.#lifecycle.attemptAt(order) === last;
+    return this.#calls.select(last === 0 ? () => true : isShown);
   }
 
   /**
@@ -177,11 +158,11 @@ export class RunFold {
       const message = `${unreadable} ${events} cannot be read; \`longwatch doctor\` says what to do`;
       found.push({ name: "unreadable", message });
     }
-    for (const [producer, { seen, stated }] of sortedEntries(whole.#producers)) {
-      if (!this.#producers.has(producer)) continue;
-      for (const [low, high] of seen.gaps(stated)) {
+    for (const { name, missing } of whole.producers) {
+      if (!this.#producers.has(name)) continue;
+      for (const [low, high] of missing) {
         const span = low === high ? `${low}` : `${low}–${high}`;
-        found.push({ name: "missing", message: `missing ${span} of producer ${producer}` });
+        found.push({ name: "missing", message: `missing ${span} of producer ${name}` });
       }
     }
     for (const [low, high] of whole.#lines.gaps(null)) {
@@ -263,27 +244,6 @@ export class RunFold {
     };
   }
 
-  /**
-   * The whole run, as `GET /api/runs/{run_id}` returns it.
-   * @param {number} now Epoch milliseconds.
-   * @returns {RunView | null} null before the first event
-   */
-  view(now) {
-    const summary = this.summary(now);
-    if (summary === null) return null;
-    const producers = sortedEntries(this.#producers).map(([name, { seen, stated }]) => [
-      name,
-      { events: seen.size, stated, missing: seen.gaps(stated) },
-    ]);
-    return {
-      ...summary,
-      conditions: this.conditions(now),
-      counts: Object.fromEntries(sortedEntries(this.#counts)),
-      producers: Object.fromEntries(producers),
-      calls: this.callViews(),
-    };
-  }
-
   /** @param {WireEvent} event */
   #add(event) {
     const order = orderOf(event);
@@ -339,15 +299,6 @@ export class RunFold {
     const count = event.type === "producer_closed" ? numberOf(payloadOf(event), "count") : null;
     if (count !== null) counts.stated = Math.max(counts.stated ?? 0, Math.trunc(count));
   }
-}
-
-/**
- * The run of these events; null without events.
- * @param {Iterable<WireEvent>} events @returns {RunFold | null}
- */
-export function fold(events) {
-  const all = [...events];
-  return all[0] === undefined ? null : new RunFold(all[0].run_id).add(all);
 }
 
 /** @param {Order} order @param {number} notBefore @returns {Ending} */
