@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 
-from longwatch.cli.render.styles import Segment, StyledLine, call_look
+from longwatch.cli.render.styles import Segment, StyledLine, call_look, line_columns
 from longwatch.cli.render.text import clean, columns_of, count_text, fit, pad
 from longwatch.cli.render.times import clock_text, duration_text, local
 from longwatch.model.calls import mark_of
@@ -46,7 +46,7 @@ def event_line(
     if death is not None:
         text = f"{_death_text(death, dated=dated, zone=zone)}: {text}"
     if width is not None:
-        used = sum(columns_of(segment.text) for segment in line)
+        used = line_columns(line)
         if used >= width:  # the type alone fills the line
             last = line.pop()
             used -= columns_of(last.text)
