@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import websockets
 from pycrdt import (
     Doc,
@@ -84,3 +85,15 @@ async def editing(url: str) -> AsyncIterator[Editor]:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+async def content(http: httpx2.AsyncClient, project: str, path: str) -> str | None:
+    answer = await http.get(f"/api/projects/{project}/content/{path}")
+    return None if answer.status_code == 404 else answer.text
+
+
+async def until_stored(http: httpx2.AsyncClient, project: str, path: str, text: str | None) -> None:
+    """Until the server has stored what it passed on to the editors."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await content(http, project, path) != text:  # noqa: ASYNC110 - the server is another process
+            await asyncio.sleep(0.02)

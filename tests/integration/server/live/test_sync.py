@@ -11,10 +11,9 @@ import websockets
 
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.remote import DocumentPolling, ServerClient
-from tests.integration.server.live.editors import editing
+from tests.integration.server.live.editors import content, editing, until_stored
 from tests.integration.server.live.servers import ServerProcess, server_process
 from tests.integration.server.live.viewing import eventually
-from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -28,17 +27,6 @@ def address(server: ServerProcess, project: str, path: str) -> str:
     return f"{server.websocket_url}/api/projects/{project}/sync/{path}"
 
 
-async def content(http: httpx2.AsyncClient, project: str, path: str) -> str | None:
-    answer = await http.get(f"/api/projects/{project}/content/{path}")
-    return None if answer.status_code == 404 else answer.text
-
-
-async def stored(http: httpx2.AsyncClient, project: str, path: str, text: str | None) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while await content(http, project, path) != text:  # noqa: ASYNC110 - the server is another process
-            await asyncio.sleep(0.02)
-
-
 async def test_two_editors_and_one_who_polls_end_with_the_same_text(
     shared_server: ServerProcess, http: httpx2.AsyncClient, project: str
 ) -> None:
@@ -48,7 +36,7 @@ async def test_two_editors_and_one_who_polls_end_with_the_same_text(
         await other.until(lambda text: "one" in text)
         other.text += "two "
         await one.until(lambda text: "two" in text)
-        await stored(http, project, "notes/today.md", "one two ")
+        await until_stored(http, project, "notes/today.md", "one two ")
         poller = DocumentPolling(client, project)
         polled = await poller.document("notes/today.md")
         polled.get("content", type=type(one.text)).insert(0, "😀 ")
@@ -66,7 +54,7 @@ async def test_a_version_is_counted_for_those_who_poll(
         for text in ("first", "first, second"):
             editor.text.clear()
             editor.text.insert(0, text)
-            await stored(http, project, "a.md", text)
+            await until_stored(http, project, "a.md", text)
 
     (entry,) = (await http.get(f"/api/projects/{project}/files")).json()["files"]
     assert entry["version"] >= 2
@@ -87,13 +75,13 @@ async def test_a_file_that_is_deleted_is_emptied_for_its_editors_and_comes_back_
 ) -> None:
     async with editing(address(shared_server, project, "c.md")) as editor:
         editor.text.insert(0, "soon gone")
-        await stored(http, project, "c.md", "soon gone")
+        await until_stored(http, project, "c.md", "soon gone")
 
         await http.delete(f"/api/projects/{project}/content/c.md")
         await editor.until(lambda text: text == "")
         editor.text.insert(0, "back")
 
-        await stored(http, project, "c.md", "back")
+        await until_stored(http, project, "c.md", "back")
 
 
 async def test_editors_of_two_servers_share_a_document(
@@ -142,4 +130,4 @@ async def test_bytes_that_are_no_message_hurt_nobody(
         for nonsense in (b"\x00\x02\xff\xff\xff", b"\x00", b"\x09\x09", b"\x01\xff\xff", b"\x00\x07\x01"):
             await vandal.send(nonsense)
         editor.text.insert(0, "still here")
-        await stored(http, project, "f.md", "still here")
+        await until_stored(http, project, "f.md", "still here")

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.integration.server.live.editors import until_stored
 from tests.integration.server.live.servers import ServerProcess, server_process
 from tests.patience import PATIENCE_SECONDS
 
@@ -82,9 +83,9 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield running
 
 
-def stored(server: ServerProcess, path: str) -> str:
-    answer = httpx2.get(f"{server.url}/api/projects/p/content/{path}", timeout=PATIENCE_SECONDS)
-    return answer.raise_for_status().text
+async def until_project_stores(server: ServerProcess, path: str, text: str) -> None:
+    async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as http:
+        await until_stored(http, "p", path, text)
 
 
 async def test_two_editors_converge_see_each_other_and_their_text_is_stored(server: ServerProcess) -> None:
@@ -104,7 +105,7 @@ async def test_two_editors_converge_see_each_other_and_their_text_is_stored(serv
         texts = {ada.state["text"], bob.state["text"]}
 
     assert len(texts) == 1
-    assert stored(server, "notes/shared.md") == texts.pop()
+    await until_project_stores(server, "notes/shared.md", texts.pop())
 
 
 async def test_an_editor_outlives_its_server_and_nothing_is_lost(server: ServerProcess) -> None:
@@ -122,4 +123,4 @@ async def test_an_editor_outlives_its_server_and_nothing_is_lost(server: ServerP
         async with provider(server, "kept.md", "eve") as eve:
             await eve.until_text("before meanwhile")
 
-    assert stored(server, "kept.md") == "before meanwhile"
+    await until_project_stores(server, "kept.md", "before meanwhile")

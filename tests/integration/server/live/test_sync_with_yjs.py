@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.integration.server.live.editors import editing
+from tests.integration.server.live.editors import editing, until_stored
 from tests.integration.server.live.servers import ServerProcess
 from tests.patience import PATIENCE_SECONDS
 
@@ -84,5 +84,4 @@ async def test_an_editor_in_javascript_and_one_in_python_share_a_text(
         await browser.insert(len("größer 😀".encode("utf-16-le")) // 2, "!")
         await python.until(lambda text: text == "größer 😀!")
 
-    answer = await http.get(f"/api/projects/{project}/content/shared.md")
-    assert answer.text == "größer 😀!"
+    await until_stored(http, project, "shared.md", "größer 😀!")
