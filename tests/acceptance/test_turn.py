@@ -329,9 +329,11 @@ def test_an_agent_that_outlives_its_killed_executor_is_reported(all_: Conversati
         process.kill()
         process.wait()
 
+        shown = longwatch("show", turn, "-o", "json")
         watched = longwatch("watch", turn)
 
         left = find_leftovers(turn)
+        assert json.loads(shown.stdout)["error"].endswith(f"Process {left[0]} of the turn is still running.")
         found = all_.turn("default", "s", turn)
         assert watched.returncode == 5
         assert len(left) == 1

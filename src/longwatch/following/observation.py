@@ -16,6 +16,7 @@ from longwatch.errors import LongwatchError
 from longwatch.following.merged_runs import ListsRuns
 from longwatch.following.progress import RunProgress
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, Heartbeats, Journal
+from longwatch.journal.claims import TURN_PREFIX, ending_from_death
 from longwatch.journal.sqlite.undelivered import may_have_undelivered
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.event import START, Cursor, Event, Order
@@ -166,6 +167,8 @@ class Observer:
     def observed(self, runs: Sequence[RunSummary]) -> list[ObservedRun]:
         """Each run as it stands at this moment. Nothing is written."""
         found = self.liveness(runs)
+        if len(runs) == 1:  # a list would search all processes of the machine for each of its runs
+            found = [_with_leftovers(found[0])]
         return [
             ObservedRun(with_liveness(run, each), each.conditions)
             for run, each in zip(runs, found, strict=True)
@@ -240,6 +243,13 @@ def _facts_of(run: RunSummary) -> tuple[Lifecycle, Order, int | None]:
 def _widen(query: RunQuery) -> RunQuery:
     """A query that also returns the runs that may have died since their last event."""
     return replace(query, status=OPEN_OR_DIED) if query.status is Status.DIED else query
+
+
+def _with_leftovers(found: Liveness) -> Liveness:
+    """The death of a turn as it would be stored: it names the processes of the turn that still run."""
+    if found.death is None or not found.death.run_id.startswith(TURN_PREFIX):
+        return found
+    return replace(found, death=ending_from_death(found.death))
 
 
 def with_liveness(run: RunSummary, liveness: Liveness) -> RunSummary:
