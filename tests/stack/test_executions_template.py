@@ -10,7 +10,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from longwatch.aws.finder import LAST_LOOK_SECONDS, RUN_SECONDS
+from longwatch.aws.finder import LAST_PASS_SECONDS, RUN_SECONDS
 from longwatch.executions.poller import LEASE_MS
 from longwatch.executions.sources.declarations import AwsCall
 from longwatch.executions.sources.shipped import AWS
@@ -117,7 +117,7 @@ def test_only_the_rule_may_invoke_the_finder_and_write_to_the_queue(template: di
 def test_the_finder_has_time_for_a_minute_and_its_last_look(template: dict[str, Any]) -> None:
     timeout = properties(template, "ExecutionFinderFunction")["Timeout"]
 
-    assert timeout >= RUN_SECONDS + LAST_LOOK_SECONDS
+    assert timeout >= RUN_SECONDS + LAST_PASS_SECONDS
 
 
 def test_a_poller_ends_before_its_lease_does(template: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""What runs in AWS Lambda, and what brings it there. Thin: event in, one call, plain data out."""
+"""Lambda handlers, and their packaging. Thin: event in, one call, plain data out."""

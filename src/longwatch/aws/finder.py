@@ -1,13 +1,13 @@
-"""The Lambda function that finds executions which are due and hands each to a poller.
+"""The Lambda function that finds executions which are due and dispatches each to a poller.
 
-A rule calls it once a minute, which is as often as a rule can. While something is open it stays for that
-minute and looks whenever something becomes due, so that 15 seconds are 15 seconds; else it ends at once.
+A rule calls it once a minute, the shortest interval of a rule. While something is open, it runs for that
+minute and makes a pass whenever something becomes due, so that 15 seconds are 15 seconds; else it ends.
 
-Two of them may overlap at the border of a minute, and one may die at any moment. Neither does harm: an
-execution that is handed out twice is polled once, because the poller looks at its lease and at the time
-again, and what was not handed out is found by the next look. So nothing is retried and nothing is locked.
+Two invocations may overlap, and one may die at any moment. Neither does harm: an execution that is dispatched
+twice is polled once, because the poller checks its lease and its time again, and the next pass finds what was
+not dispatched. So nothing is retried and nothing is locked.
 
-Environment: LONGWATCH_EXECUTIONS is the address of the executions, LONGWATCH_POLLER_FUNCTION the function
+Environment: LONGWATCH_EXECUTIONS is the URL of the executions, LONGWATCH_POLLER_FUNCTION the function
 that polls, LONGWATCH_ENVIRONMENT a dimension of the metrics.
 """
 
@@ -36,8 +36,8 @@ ENVIRONMENT_VARIABLE = "LONGWATCH_ENVIRONMENT"
 DEFAULT_ENVIRONMENT = "production"
 
 RUN_SECONDS = 59.0  # the rule's next call comes after 60
-LAST_LOOK_SECONDS = 10.0  # kept of the function's time for the look after the last nap
-PAUSE_SECONDS = 5.0  # after the table did not answer
+LAST_PASS_SECONDS = 10.0  # of the function's time, reserved for the last pass
+PAUSE_SECONDS = 5.0  # after the table was unavailable
 OPTIONS = ClientOptions(connect_seconds=2, read_seconds=5, attempts=3)
 
 log = logging.getLogger(__name__)
@@ -46,35 +46,35 @@ Dispatch = Callable[[Execution], None]
 
 
 class LambdaContext(Protocol):
-    """What Lambda says of an invocation, as far as it is of interest."""
+    """The part of Lambda's context that is used here."""
 
     def get_remaining_time_in_millis(self) -> int: ...
 
 
 @dataclass(slots=True)
 class FinderTicks:
-    """What the looks of one invocation came to, and the lines that tell it as metrics."""
+    """Counts the passes of one invocation, and writes their metrics."""
 
     environment: str
-    seen: set[Mode] = field(default_factory=set)  # types that this container has told of
+    seen: set[Mode] = field(default_factory=set)  # types that this container has reported
     clock: Clock = SYSTEM_CLOCK
-    looks: int = 0
+    ticks: int = 0
     dispatched: int = 0
     failed: int = 0
-    open: int = 0  # at the last look
+    open: int = 0  # at the last pass
 
     def report(self, tick: Tick) -> None:
-        self.looks += 1
+        self.ticks += 1
         self.dispatched += tick.dispatched
         self.failed += tick.failed
         self.open = tick.survey.open
         self.seen.update(tick.survey.modes)
-        for told in tick_documents(tick, self.clock.now_ms(), self.environment, modes=sorted(self.seen)):
-            write(told)
+        for line in tick_documents(tick, self.clock.now_ms(), self.environment, modes=sorted(self.seen)):
+            write(line)
 
     def counts(self) -> dict[str, int]:
         return {
-            "looks": self.looks,
+            "looks": self.ticks,
             "open": self.open,
             "handed_out": self.dispatched,
             "failed": self.failed,
@@ -92,7 +92,7 @@ class Parts:
 
 
 def handler(event: object, context: LambdaContext | None = None) -> dict[str, int]:
-    """What Lambda calls. Returns how often it looked, and what it handed out."""
+    """The handler. Returns the number of passes and of dispatched executions."""
     parts = open_parts()
     return find(
         parts.watching,
@@ -103,16 +103,16 @@ def handler(event: object, context: LambdaContext | None = None) -> dict[str, in
 
 
 def find(
-    watching: WatchingParts, dispatch: Dispatch, looks: FinderTicks, *, seconds: float = RUN_SECONDS
+    watching: WatchingParts, dispatch: Dispatch, ticks: FinderTicks, *, seconds: float = RUN_SECONDS
 ) -> dict[str, int]:
-    """Hand out what is due for so many seconds. A table that does not answer is asked again meanwhile."""
-    clock = looks.clock
-    finder = watching.finder(dispatch, on_tick=looks.report)
+    """Dispatch what is due for so many seconds, and retry while the table is unavailable."""
+    clock = ticks.clock
+    finder = watching.finder(dispatch, on_tick=ticks.report)
     until = clock.monotonic() + seconds
     while True:
         try:
             finder.run(max(0.0, until - clock.monotonic()))
-            return looks.counts()
+            return ticks.counts()
         except WorthAnotherTry as error:
             if clock.monotonic() + PAUSE_SECONDS > until:
                 raise
@@ -121,10 +121,10 @@ def find(
 
 
 def run_seconds(context: LambdaContext | None) -> float:
-    """For how long to look: a minute, or less where the function's own time ends before that."""
+    """How long to run: a minute, or less where the function's own time ends before that."""
     if context is None:
         return RUN_SECONDS
-    left = context.get_remaining_time_in_millis() / 1000 - LAST_LOOK_SECONDS
+    left = context.get_remaining_time_in_millis() / 1000 - LAST_PASS_SECONDS
     return max(0.0, min(RUN_SECONDS, left))
 
 
@@ -134,7 +134,7 @@ def open_parts() -> Parts:
     settings = load_settings()
     name = os.environ.get(POLLER_VARIABLE)
     if not name:
-        raise InvalidSettings([f"no poller is named; set {POLLER_VARIABLE} to the name of its function"])
+        raise InvalidSettings([f"{POLLER_VARIABLE} is not set. Set it to the name of the poller function"])
     return Parts(
         watching=WatchingParts(settings, executions_url=os.environ.get(EXECUTIONS_VARIABLE)),
         dispatch=invoke_poller(lambda_client(), name),
@@ -144,7 +144,7 @@ def open_parts() -> Parts:
 
 
 def invoke_poller(client: Any, function: str) -> Dispatch:
-    """Hands an execution out by invoking the poller without waiting for it."""
+    """Dispatch an execution by invoking the poller without waiting for it."""
 
     def dispatch(execution: Execution) -> None:
         client.invoke(
@@ -155,10 +155,10 @@ def invoke_poller(client: Any, function: str) -> Dispatch:
 
 
 def request(execution: Execution) -> Mapping[str, str]:
-    """What the poller is told. It reads the rest itself: an index is only a hint."""
+    """The event for the poller. It reads the record itself: an index is only a hint."""
     return {"execution_id": execution.execution_id, "plan_id": execution.plan_id}
 
 
 def lambda_client() -> Any:
-    """A client that does not wait long: a look that hangs delays all others."""
+    """A client with short timeouts: a call that hangs delays all others."""
     return make_client(new_session(core_session("Invoking the poller")), "lambda", options=OPTIONS)

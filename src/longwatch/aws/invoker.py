@@ -1,7 +1,7 @@
 """The Lambda function that invokes the agent of a session and journals how that went.
 
-The state machine calls it with `session_id`, `execution` and `payload`. It never raises because of the agent:
-its answer says `succeeded` or `failed`, and the state machine finds the end of the work in the journal.
+The state machine calls it with `session_id`, `execution` and `payload`. It never raises because of the
+agent: it returns `succeeded` or `failed`, and the state machine finds the end of the work in the journal.
 
 Environment: LONGWATCH_TABLE_NAME and LONGWATCH_REGION name the journal; LONGWATCH_AGENT_RUNTIME_ARN or
 LONGWATCH_AGENT_URL names the agent.
@@ -37,15 +37,15 @@ QUALIFIER_VARIABLE = "LONGWATCH_AGENT_QUALIFIER"  # a version or endpoint of the
 URL_VARIABLE = "LONGWATCH_AGENT_URL"
 TIMEOUT_VARIABLE = "LONGWATCH_AGENT_TIMEOUT"
 DEFAULT_TIMEOUT_SECONDS = 60.0
-SHORTEST_SESSION_ID, LONGEST_SESSION_ID = 33, 256  # characters that AgentCore takes
-ANSWER_BYTES = 100_000  # of an answer that are read; a state machine passes on 256 KB at most
+SHORTEST_SESSION_ID, LONGEST_SESSION_ID = 33, 256  # characters that AgentCore accepts
+ANSWER_BYTES = 100_000  # of a response that are read; a state machine accepts 256 KB at most
 
 
 class Agent(Protocol):
-    """Something that takes a request and answers. What it then does is told by its journal."""
+    """Accepts requests. Its work is reported in the journal."""
 
     def invoke(self, session_id: str, payload: Mapping[str, Any]) -> object:
-        """Hand over the request. Any exception means that the agent did not take it."""
+        """Send the request. Any exception means that the agent did not accept it."""
 
 
 class AgentCoreAgent:
@@ -61,21 +61,21 @@ class AgentCoreAgent:
         sent = header_text(session_id)
         if not SHORTEST_SESSION_ID <= len(sent) <= LONGEST_SESSION_ID:
             sent = sha256(sent.encode()).hexdigest()
-        answer = self._client.invoke_agent_runtime(
+        response = self._client.invoke_agent_runtime(
             **self._options,
             runtimeSessionId=sent,
             contentType="application/json",
             payload=json.dumps(payload).encode(),
         )
-        body = answer["response"].read(ANSWER_BYTES)
-        status = answer.get("statusCode", 200)
+        body = response["response"].read(ANSWER_BYTES)
+        status = response.get("statusCode", 200)
         if status >= 400:
-            raise AgentRefused(f"the agent answered {status}: {body[:500].decode(errors='replace')}")
-        return _decoded(body)
+            raise AgentRefused(f"the agent returned {status}: {body[:500].decode(errors='replace')}")
+        return _decode(body)
 
 
 class HttpAgent:
-    """An agent behind an address that takes a POST of JSON."""
+    """An agent at a URL that accepts a POST of JSON."""
 
     def __init__(self, url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         if not url.startswith(("http://", "https://")):
@@ -91,17 +91,17 @@ class HttpAgent:
         body = json.dumps(payload).encode()
         with _http().send(
             "POST", self._url, headers=headers, body=body, timeout_seconds=self._timeout_seconds
-        ) as answer:
-            if not 200 <= answer.status < 300:
-                said = answer.read(500).decode(errors="replace")
-                raise AgentRefused(f"the agent at {self._url} answered {answer.status}: {said}")
-            return _decoded(answer.read(ANSWER_BYTES))
+        ) as response:
+            if not 200 <= response.status < 300:
+                text = response.read(500).decode(errors="replace")
+                raise AgentRefused(f"the agent at {self._url} returned {response.status}: {text}")
+            return _decode(response.read(ANSWER_BYTES))
 
 
 def header_text(session_id: str) -> str:
-    """The session id as a header can hold it: percent-encoded, unless all of it is visible ASCII.
+    """The session id for a header: percent-encoded, unless all of it is visible ASCII.
 
-    The payload has the id unchanged, and agents that journal with longwatch take it from there.
+    The payload has the id unchanged, where agents that use longwatch read it.
     """
     if all("!" <= character <= "~" for character in session_id):
         return session_id
@@ -112,13 +112,13 @@ def agent_from(environment: Mapping[str, str]) -> Agent:
     """The agent that the environment names."""
     seconds = _seconds(environment.get(TIMEOUT_VARIABLE))
     if arn := environment.get(RUNTIME_VARIABLE):
-        # One try: asking an agent twice could start it twice.
+        # One attempt: a retry could start the agent twice.
         options = ClientOptions(connect_seconds=5, read_seconds=seconds, attempts=1)
         client = make_client(_session(), "bedrock-agentcore", options=options)
         return AgentCoreAgent(client, arn, qualifier=environment.get(QUALIFIER_VARIABLE))
     if url := environment.get(URL_VARIABLE):
         return HttpAgent(url, timeout_seconds=seconds)
-    raise InvalidSettings([f"no agent is named; set {RUNTIME_VARIABLE} or {URL_VARIABLE}"])
+    raise InvalidSettings([f"No agent. Set {RUNTIME_VARIABLE} or {URL_VARIABLE}"])
 
 
 @cache
@@ -128,7 +128,7 @@ def _http() -> HttpClient:
 
 @cache
 def _session() -> Any:
-    """One for the life of the container: a new session reads the models of AWS again, which takes 60 ms."""
+    """One session for the life of the container: a new one takes 60 ms to read the models of AWS."""
     return new_session(core_session("Invoking an agent on AgentCore"))
 
 
@@ -139,20 +139,20 @@ def _seconds(text: str | None) -> float:
         raise InvalidSettings([f"{TIMEOUT_VARIABLE} is {text!r}; it must be a number of seconds"]) from error
 
 
-def _decoded(body: bytes) -> object:
-    """The answer as JSON, or as text where it is none."""
+def _decode(body: bytes) -> object:
+    """The response as JSON, or as text if it is not JSON."""
     try:
         return json.loads(body)
     except ValueError:
         return body.decode(errors="replace")
 
 
-ERROR_CHARACTERS = 4_096  # of the answer; a state machine ends at once if it gets more than 256 KB
+ERROR_CHARACTERS = 4_096  # of an error; a state machine fails at more than 256 KB
 
 
 def handler(event: Mapping[str, Any], context: object = None) -> dict[str, Any]:
-    """What Lambda calls."""
-    session_of(event)  # before the journal is opened: its problem would hide this one
+    """The handler."""
+    session_of(event)  # before the journal is opened, whose error would hide this one
     return invoke(event, open_session_journal(), lambda: agent_from(os.environ))
 
 
@@ -162,17 +162,17 @@ def invoke(event: Mapping[str, Any], journal: Journal, agent: Callable[[], Agent
     recorder = SessionRecorder(journal, session_id, execution=execution)
     recorder.try_record(SessionStatus.AGENT_INVOCATION_STARTED)
     try:
-        answer = agent().invoke(session_id, request(event))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer to the state machine
+        response = agent().invoke(session_id, request(event))
+    except Exception as error:  # noqa: BLE001 - reported to the state machine
         recorder.try_record(SessionStatus.AGENT_INVOCATION_FAILED, error=error)
-        said = failure_text(error)[:ERROR_CHARACTERS]
-        return {"session_id": session_id, "status": "failed", "error": said}
+        text = failure_text(error)[:ERROR_CHARACTERS]
+        return {"session_id": session_id, "status": "failed", "error": text}
     recorder.try_record(SessionStatus.AGENT_INVOCATION_SUCCEEDED)
-    return {"session_id": session_id, "status": "succeeded", "answer": answer}
+    return {"session_id": session_id, "status": "succeeded", "answer": response}
 
 
 def session_of(event: object) -> str:
-    """The session of an event. Raises `InvalidInput` that says what an event looks like."""
+    """The session of an event. Raises `InvalidInput` with an example of an event."""
     session_id = event.get("session_id") if isinstance(event, Mapping) else None
     if isinstance(session_id, str) and session_id:
         return session_id
@@ -183,7 +183,7 @@ def session_of(event: object) -> str:
 
 
 def request(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What the agent is sent: the caller's payload, the session, and what belongs into its environment."""
+    """The request for the agent: the caller's payload, the session, and variables for its environment."""
     environment = {
         SESSION_VARIABLE: event["session_id"],
         EXECUTION_VARIABLE: event.get("execution"),

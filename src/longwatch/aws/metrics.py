@@ -1,7 +1,7 @@
 """Metrics of finder and poller as lines that CloudWatch turns into metrics by itself (EMF).
 
-A line is a JSON document on standard output. It names the metrics and dimensions that it holds, so nothing
-is called and no right is needed. Members that are neither are for log queries.
+A line is a JSON document on standard output that names its metrics and dimensions, so it needs no call and no
+permission. Other members are for log queries.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from longwatch.executions.poller import PollReport, Result
 
 NAMESPACE = "longwatch/Executions"
 ENVIRONMENT, TYPE, PHASE, RESULT, STATUS = "Environment", "ExecutionType", "Phase", "Result", "Status"
-FAILED = "failed"  # beside the words of `Result`: the poll broke off, and its lease ends by itself
+FAILED = "failed"  # beside the values of `Result`: the poll raised an error, and its lease expires
 
-# These looked at the source, or told an end. The others only found that there is nothing to do, at no cost
-# worth a place in an average.
-WORKED = frozenset({Result.POLLED, Result.NO_RESPONSE, Result.ENDED, Result.CORRECTED, Result.RECHECKED})
+# These polled the source, or appended an end. The others found nothing to do, and would distort an average.
+COUNTED_RESULTS = frozenset(
+    {Result.POLLED, Result.NO_RESPONSE, Result.ENDED, Result.CORRECTED, Result.RECHECKED}
+)
 
 Document = dict[str, object]
 Dimensions = Sequence[Sequence[str]]
@@ -38,7 +39,7 @@ class Metric:
 
 
 def document(at: int, metrics: Sequence[Metric], members: Mapping[str, object]) -> Document:
-    """The document for a moment in epoch ms. `members` holds the dimensions' values, and more if wanted."""
+    """The document of one moment in epoch ms. `members` has the values of the dimensions, and more."""
     groups: dict[tuple[tuple[str, ...], ...], list[dict[str, str]]] = {}
     for metric in metrics:
         key = tuple(tuple(each) for each in metric.dimensions)
@@ -55,15 +56,15 @@ def document(at: int, metrics: Sequence[Metric], members: Mapping[str, object]) 
 
 
 def write(made: Document) -> None:
-    """Put the document into the log: one line on standard output."""
+    """Write the document to the log: one line on standard output."""
     sys.stdout.write(json.dumps(made, separators=(",", ":"), default=str) + "\n")
     sys.stdout.flush()
 
 
 def tick_documents(tick: Tick, at: int, environment: str, *, modes: Sequence[Mode] = ()) -> list[Document]:
-    """What a look of the finder found: one document for all, and one for each type.
+    """The metrics of a pass of the finder: one document for all, and one for each type.
 
-    `modes` are types that are told although none of them is open now, so that their metric comes back to 0.
+    `modes` are types to report although none of them is open now, so that their metric returns to 0.
     """
     survey = tick.survey
     counts = {**dict.fromkeys(modes, 0), **survey.modes}
@@ -92,14 +93,14 @@ def tick_documents(tick: Tick, at: int, environment: str, *, modes: Sequence[Mod
 
 
 def poll_document(polled: PollReport, at: int, environment: str) -> Document:
-    """What a poll came to."""
+    """The metrics of a poll."""
     execution = polled.execution
     metrics = [
         Metric("Polls", "Count", 1, ((ENVIRONMENT,), (ENVIRONMENT, RESULT))),
         Metric("PollErrors", "Count", int(polled.result is Result.NO_RESPONSE)),
         Metric("DetectedTransitions", "Count", polled.appended),
     ]
-    if polled.result in WORKED:
+    if polled.result in COUNTED_RESULTS:
         duration = round(polled.seconds * 1000, 1)
         metrics.append(
             Metric("PollingDuration", "Milliseconds", duration, ((ENVIRONMENT,), (ENVIRONMENT, PHASE)))
@@ -127,7 +128,7 @@ def poll_document(polled: PollReport, at: int, environment: str) -> Document:
 def failure_document(
     error: BaseException, at: int, environment: str, *, execution_id: object, plan_id: object
 ) -> Document:
-    """A poll that broke off: the table or the journal did not answer, or something is wrong with us."""
+    """The metrics of a poll that raised an error."""
     return document(
         at,
         [

@@ -1,7 +1,7 @@
 """The code for Lambda as one zip file, and the state machine beside it, under names made from their content.
 
-The same source gives the same bytes, whoever builds it: names are sorted, times are fixed, and nothing is
-compressed, because compressors differ. A changed name is what tells CloudFormation that there is new code.
+The same source gives the same bytes on every machine: names are sorted, times are fixed, and nothing is
+compressed, because compressors differ. A changed name makes CloudFormation deploy the new code.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from longwatch.errors import InvalidInput
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Nothing of these runs in Lambda. The templates are in a wheel only, and would make its code another one.
+# None of these runs in Lambda. The templates exist in a wheel only, and would change the bytes.
 LEFT_OUT = frozenset({"cli", "remote", "infrastructure", "server", "testing", "__pycache__"})
-KEPT_SUFFIXES = frozenset({".py", ".sql", ".json", ".toml", ".typed"})
+SUFFIXES = frozenset({".py", ".sql", ".json", ".toml", ".typed"})
 MACHINE = "session-journal.asl.json"
 DIGEST_DIGITS = 12
-FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
+FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ def code() -> Artifact:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(PACKAGE.rglob("*")):
             inside = path.relative_to(PACKAGE)
-            if not path.is_file() or path.suffix not in KEPT_SUFFIXES or LEFT_OUT & set(inside.parts):
+            if not path.is_file() or path.suffix not in SUFFIXES or LEFT_OUT & set(inside.parts):
                 continue
             entry = zipfile.ZipInfo(f"longwatch/{inside.as_posix()}", date_time=FIRST_DAY)
             entry.external_attr = 0o100644 << 16
-            entry.create_system = 3  # Unix, whatever this is: or its file modes are not read
+            entry.create_system = 3  # Unix, so that its file modes are read
             archive.writestr(entry, path.read_bytes())
     return _named("longwatch", ".zip", buffer.getvalue())
 
@@ -57,16 +57,14 @@ def infrastructure() -> Path:
     for folder in (PACKAGE / "infrastructure", PACKAGE.parents[1] / "infrastructure"):
         if (folder / MACHINE).is_file():
             return folder
-    raise InvalidInput(
-        "the templates are not part of this installation; install longwatch from its wheel or a checkout"
-    )
+    raise InvalidInput("The templates are not installed. Install longwatch from its wheel or a checkout.")
 
 
 def split_s3_url(url: str) -> tuple[str, str]:
     """Bucket and prefix of `s3://bucket/prefix`."""
     bucket, _, prefix = url.removeprefix("s3://").partition("/")
     if not url.startswith("s3://") or not bucket:
-        raise InvalidInput(f"{url!r} is no place in S3; write s3://BUCKET or s3://BUCKET/PREFIX")
+        raise InvalidInput(f"Invalid S3 URL {url!r}. Use s3://BUCKET or s3://BUCKET/PREFIX.")
     return bucket, prefix.strip("/")
 
 

@@ -1,17 +1,17 @@
 """The Lambda function that polls one execution.
 
-It is called with `execution_id` and `plan_id`, asks the source, writes the transitions into the journal and
-then the record, and ends what has ended. A source that does not answer is no failure of the function: the
-record says when to ask again. Only a table that does not answer is one. Lambda then tries nothing again: the
-finder hands the execution out anew once its lease has ended. The request goes to the dead-letter queue, so
-that it is not silent.
+The event has `execution_id` and `plan_id`. The function polls the source, writes the transitions into the
+journal and then the record, and closes the execution when it has ended. A source that does not respond is not
+a failure of the function: the record states the next poll. Only an unavailable table is one. Lambda does not
+retry then: the finder dispatches the execution again once its lease has expired. The event goes to the
+dead-letter queue, so that the failure is visible.
 
-The function's timeout is shorter than a lease, so nobody asks while it still runs. If it dies, its lease ends
-and the work moves on.
+The function's timeout is shorter than a lease, so no other poller polls while it runs. If it dies, its lease
+expires and another poller continues.
 
-Environment: LONGWATCH_EXECUTIONS is the address of the executions, LONGWATCH_JOURNAL that of the journal
+Environment: LONGWATCH_EXECUTIONS is the URL of the executions, LONGWATCH_JOURNAL that of the journal
 which gets the transitions, LONGWATCH_ASSUME_ROLE the name of a role in other accounts, LONGWATCH_ENVIRONMENT
-a dimension of the metrics. AWS_ENDPOINT_URL_DRS sends the questions elsewhere, such as to a simulator.
+a dimension of the metrics. AWS_ENDPOINT_URL_DRS redirects calls, such as to a simulator.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from longwatch.recording.redaction import redact_text
 from longwatch.settings import load_settings
 
 ROLE_VARIABLE = "LONGWATCH_ASSUME_ROLE"
-# Of the past: each is a query in a container's first poll, with a small share of a processor, and a thousand
-# would take more time than the function has. A kind is learned from 20.
+# Past executions to learn from. Each is a query in a container's first poll, on a small share of a processor:
+# a thousand would take more time than the function has, and 20 of a kind suffice.
 EXECUTIONS_READ = 100
 
 
 class PollerContext(Protocol):
-    """What Lambda says of an invocation, as far as it is of interest."""
+    """The part of Lambda's context that is used here."""
 
     @property
     def invoked_function_arn(self) -> str: ...
 
 
 def handler(event: Mapping[str, Any], context: PollerContext | None = None) -> dict[str, Any]:
-    """What Lambda calls. Returns what the poll came to."""
+    """The handler. Returns the result of the poll."""
     environment = os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_ENVIRONMENT
     return poll(event, open_poller(own_account(context)), environment)
 
@@ -63,20 +63,20 @@ def poll(
     execution_id, plan_id = event.get("execution_id"), event.get("plan_id")
     try:
         if not isinstance(execution_id, str) or not execution_id:
-            raise InvalidInput(f"the event names no execution ({event!r}); send execution_id and plan_id")
+            raise InvalidInput(f"Invalid event {event!r}. Send execution_id and plan_id")
         polled = poller.poll(execution_id, plan_id)
     except Exception as error:
-        told = failure_document(
+        line = failure_document(
             error, clock.now_ms(), environment, execution_id=execution_id, plan_id=plan_id
         )
-        write(told)
+        write(line)
         raise
     write(poll_document(polled, clock.now_ms(), environment))
     return poll_summary(polled)
 
 
 def poll_summary(polled: PollReport) -> dict[str, Any]:
-    """The poll in plain words, for whoever invokes the function by hand."""
+    """The result as plain data, for manual invocations."""
     return {
         "execution_id": polled.execution.execution_id,
         "plan_id": polled.execution.plan_id,
@@ -91,7 +91,9 @@ def poll_summary(polled: PollReport) -> dict[str, Any]:
 @cache
 def open_poller(own: str | None = None) -> Poller:
     """The poller of this container, from its environment. Nothing is connected before the first poll."""
-    stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "poller")  # where to read on about a lease
+    stream = os.environ.get(
+        "AWS_LAMBDA_LOG_STREAM_NAME", "poller"
+    )  # names the log of the holder in the lease
     return WatchingParts(
         load_settings(),
         executions_url=os.environ.get(EXECUTIONS_VARIABLE),
@@ -103,10 +105,10 @@ def open_poller(own: str | None = None) -> Poller:
 
 
 def sources(own: str | None = None) -> Mapping[str, Source]:
-    """The systems that can be asked from here: those of AWS.
+    """The sources of AWS.
 
-    Processes are elsewhere, and addresses of HTTP are left out: whoever may write a record could send a
-    function with rights to any of them.
+    Processes are on other machines, and HTTP is left out: anyone who may write a record could make a function
+    with permissions call any URL.
     """
     connect = account_clients(os.environ.get(ROLE_VARIABLE), own)
     declared = {

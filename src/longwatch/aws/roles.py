@@ -1,7 +1,7 @@
 """Clients for sources in this account, and in others by assuming a role that has the same name in each.
 
-Without such a role a job of another account is a problem that is told, never a job that is missing: the
-account at hand would say so of every job that is not its own.
+Without such a role a job of another account is reported as a problem and never as missing, which this account
+would report for every job of another one.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 from longwatch.executions.sources.aws import OPTIONS, ConnectClient
 from longwatch.storage.aws import core_session, make_client, new_session, role_session
 
-SESSION_NAME = "longwatch-poller"  # what CloudTrail of the other account shows
+SESSION_NAME = "longwatch-poller"  # shown in CloudTrail of the other account
 
 
 def account_clients(role_name: str | None, own_account: str | None) -> ConnectClient:
-    """Makes clients: of this account, or with the role of this name in another one."""
+    """A function that makes clients for this account, or with the role of this name for another one."""
 
     def connect(service: str, region: str | None, account: str | None) -> Any:
-        session = new_session(core_session(f"Asking {service}"))
+        session = new_session(core_session(f"Polling {service}"))
         if account is not None and account != own_account:
             if not role_name:
                 from botocore.exceptions import CredentialRetrievalError

@@ -1,4 +1,4 @@
-"""Options that commands of executions share, and what they are read into."""
+"""Options that the commands of executions share, and their parsers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def store_option(command: F) -> F:
-    """`--executions`: where they are kept."""
+    """`--executions`: the URL of the store."""
     return click.option(
         "--executions",
         "url",
@@ -41,7 +41,7 @@ def open_store(invocation: Invocation, url: str | None) -> Iterator[ExecutionSto
 
 
 def parse_wave(text: str, *, region: str | None, account: str | None) -> Stage:
-    """`NAME=JOB,JOB` as a wave; one without jobs has not begun."""
+    """Parse `NAME=JOB,JOB` as a stage; one without jobs has not begun."""
     name, equals, jobs = text.partition("=")
     if not name.strip() or not equals:
         raise InvalidInput(f"Invalid wave {text!r}. Write NAME=JOB, or NAME=JOB,JOB for several jobs.")
@@ -49,12 +49,12 @@ def parse_wave(text: str, *, region: str | None, account: str | None) -> Stage:
 
 
 def parse_ids(text: str) -> tuple[str, ...]:
-    """`ID,ID` as ids."""
+    """Parse `ID,ID`."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
 def add_servers(waves: Sequence[Stage], servers: Sequence[str]) -> tuple[Stage, ...]:
-    """The waves with the servers that `NAME=ID,ID` names for each."""
+    """Add the servers that `NAME=ID,ID` names to each stage."""
     named: dict[str, tuple[str, ...]] = {}
     for text in servers:
         name, _, ids = text.partition("=")

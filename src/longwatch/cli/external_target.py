@@ -1,4 +1,4 @@
-"""What `longwatch watch` does with the address of something in another system."""
+"""`longwatch watch TARGET` for a job of another system, such as `aws:codebuild:ID` or a URL."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from longwatch.journal.base import Journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
 
-WAIT_SECONDS = 2.0  # between two questions about what is not there yet
-SHORTEST_SECONDS = 1.0  # between two looks
+WAIT_SECONDS = 2.0  # between two polls for a job that does not exist yet
+SHORTEST_SECONDS = 1.0  # between two polls
 
 COLUMNS = (Column("SOURCE", 10, 14), Column("WHAT IT WATCHES", 5, 20, elastic=True), Column("FROM", 1, 9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalWatchOptions:
-    """How something in another system is to be watched."""
+    """The options of `longwatch watch` for a job of another system."""
 
-    patience: WatchLimits
+    limits: WatchLimits
     wait: bool = False
     output: str = "text"
     region: str | None = None
@@ -63,7 +63,7 @@ class ExternalWatchOptions:
 
     @property
     def reads_http(self) -> bool:
-        """Whether an option says how to read an HTTP response."""
+        """Whether an option states how to parse an HTTP response."""
         return bool(
             self.status_path
             or self.outcome_paths
@@ -73,131 +73,137 @@ class ExternalWatchOptions:
 
 
 def watch_target(
-    invocation: Invocation, target: str, asked: ExternalWatchOptions
+    invocation: Invocation, target: str, options: ExternalWatchOptions
 ) -> tuple[str, WatchResult] | None:
-    """Watch what this address means, and say how that ended; None if it is no address of a source."""
+    """Watch the job of this target, and return its id and the result; None if no source matches."""
     settings, clock = invocation.settings(), invocation.clock
-    known = sources(
-        settings, clock=clock, headers=parse_headers(asked.headers), every_seconds=asked.every_seconds
+    registry = sources(
+        settings, clock=clock, headers=parse_headers(options.headers), every_seconds=options.every_seconds
     )
-    meant = known.resolve(target)
-    if meant is None:
+    resolved = registry.resolve(target)
+    if resolved is None:
         return None
-    entry, what = meant
+    entry, job_id = resolved
     if entry.name == "http":
-        _unambiguous(asked.statuses or {})
-        what = target = url_with_options(
+        _check_meanings(options.statuses or {})
+        job_id = target = url_with_options(
             target,
-            status=asked.status_path,
-            statuses=asked.statuses,
-            outcome=asked.outcome_paths,
-            accept_status_code=asked.accept_status_code,
+            status=options.status_path,
+            statuses=options.statuses,
+            outcome=options.outcome_paths,
+            accept_status_code=options.accept_status_code,
         )
-    elif asked.reads_http or asked.headers:
+    elif options.reads_http or options.headers:
         raise InvalidInput(
             "--status-path, --outcome-path, --accept-status-code, --header, --succeeded and --failed are for "
-            "an https:// address only. For other sources, declare a watch in longwatch.toml."
+            "an https:// URL only. For other sources, declare a watch in longwatch.toml."
         )
     if sqlite_path(settings.journal) is None:
         check_journal(settings, clock=clock)
-    parts = WatchingParts(settings, executions_url=asked.url, sources=known, redact=redact_text, clock=clock)
-    with stopped_by_signals(), closing(known), parts:
+    parts = WatchingParts(
+        settings, executions_url=options.url, sources=registry, redact=redact_text, clock=clock
+    )
+    with stopped_by_signals(), closing(registry), parts:
         store, journal = parts.store, parts.journal
         began = clock.monotonic()
-        begun = _begun(store, known, entry, target, what, asked, clock)
-        if isinstance(begun, WatchResult):
-            return target, begun
-        if begun.is_open:
-            check_source(known[entry.name])
-        patience = asked.patience.after(clock.monotonic() - began)
-        with _shown(asked.output, clock, journal) as view:
+        first = _wait_for_first_response(store, registry, entry, target, job_id, options, clock)
+        if isinstance(first, WatchResult):
+            return target, first
+        if first.is_open:
+            check_source(registry[entry.name])
+        limits = options.limits.after(clock.monotonic() - began)
+        with _open_view(options.output, clock, journal) as view:
             watch = SourceWatch(store, journal, parts.poller, view, clock=clock)
-            return begun.execution_id, watch.run(begun, patience)
+            return first.execution_id, watch.run(first, limits)
 
 
-def _unambiguous(statuses: Mapping[str, Sequence[str]]) -> None:
-    meant: dict[str, str] = {}
-    for meaning, said in statuses.items():
-        for word in said:
-            if meant.setdefault(normalize(word), meaning) != meaning:
-                raise InvalidInput(f"{clean(word)!r} can not mean two things: leave one option out.")
+def _check_meanings(statuses: Mapping[str, Sequence[str]]) -> None:
+    meanings: dict[str, str] = {}
+    for meaning, listed in statuses.items():
+        for status in listed:
+            if meanings.setdefault(normalize(status), meaning) != meaning:
+                raise InvalidInput(
+                    f"Status {clean(status)!r} is given for both --succeeded and --failed. Use one."
+                )
 
 
 def parse_headers(lines: Sequence[str]) -> dict[str, str]:
-    """`NAME: VALUE`, as curl takes them."""
+    """Parse `NAME: VALUE`, as curl does."""
     found = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            # The line may be a secret, so it is not told.
-            raise InvalidInput("A --header has no name and colon; write 'Authorization: Bearer …'")
+            # The line may be a secret, so the message does not quote it.
+            raise InvalidInput("Invalid --header without a name and a colon. Use 'Authorization: Bearer …'.")
         found[name.strip()] = value.strip()
     return found
 
 
-def _begun(
+def _wait_for_first_response(
     store: ExecutionStore,
-    known: Sources,
+    registry: Sources,
     entry: SourceEntry,
     target: str,
-    what: str,
-    asked: ExternalWatchOptions,
+    job_id: str,
+    options: ExternalWatchOptions,
     clock: Clock,
 ) -> Execution | WatchResult:
-    """The execution, once its source has answered. An outage is waited out, as any later one is.
+    """The execution, once its source has responded. Outages are retried, as later ones are.
 
-    With --wait an id that the source does not know is waited for too. What no waiting changes is raised.
+    With --wait, an id that the source does not have is retried too. Lasting problems are raised.
     """
     began, backoff = clock.monotonic(), SOURCE_BACKOFF
     reported = None
     while True:
-        source = known[entry.name]
-        found = resolve_execution(store, source, target, what, region=asked.region)
+        source = registry[entry.name]
+        found = resolve_execution(store, source, target, job_id, region=options.region)
         if isinstance(found, Execution):
             return found
         if isinstance(found, SourceProblem) and found.lasting:
             raise InvalidInput(f"{found.message}.")
-        if found is None and not asked.wait:
+        if found is None and not options.wait:
             raise ExecutionNotFound(
-                f"There is no {target!r}: {entry.name} does not know it{_where(asked)}. "
-                f"To wait for it, add --wait.{_credentials_hint(source)}"
+                f"{entry.name} has no {target!r}{_where(options)}. "
+                f"Use --wait to wait for it.{_credentials_hint(source)}"
             )
-        why = f"{entry.name} does not know it yet" if found is None else found.message
+        why = f"{entry.name} does not have it yet" if found is None else found.message
         if reported is None or (found is None) is not reported:  # an outage is reported once
             remark(f"longwatch: waiting for {clean(target)}: {clean(why)}")
             reported = found is None
         waited = clock.monotonic() - began
-        if (given_up := _given_up(asked.patience, waited, found)) is not None:
+        if (given_up := _limit_reached(options.limits, waited, found)) is not None:
             return given_up
         backoff = SOURCE_BACKOFF if found is None else backoff.failed()
-        nap = WAIT_SECONDS if found is None else found.retry_after_seconds or backoff.delay or WAIT_SECONDS
-        timeout = asked.patience.timeout_seconds
-        wait_for_readers(clock, nap if timeout is None else min(nap, timeout - waited))
+        seconds = (
+            WAIT_SECONDS if found is None else found.retry_after_seconds or backoff.delay or WAIT_SECONDS
+        )
+        timeout = options.limits.timeout_seconds
+        wait_for_readers(clock, seconds if timeout is None else min(seconds, timeout - waited))
 
 
-def _given_up(patience: WatchLimits, waited: float, found: SourceProblem | None) -> WatchResult | None:
-    """What becomes of a watch that has waited so long without a first answer; None: it waits on."""
-    if patience.timeout_seconds is not None and waited >= patience.timeout_seconds:
+def _limit_reached(limits: WatchLimits, waited: float, found: SourceProblem | None) -> WatchResult | None:
+    """The result of a watch that has reached a limit without a first response; None: it continues."""
+    if limits.timeout_seconds is not None and waited >= limits.timeout_seconds:
         return WatchResult(Status.PENDING, error=None if found is None else found.message)
-    if patience.silent_after_seconds is not None and waited >= patience.silent_after_seconds:
-        why = "it has not begun" if found is None else found.message
+    if limits.silent_after_seconds is not None and waited >= limits.silent_after_seconds:
+        why = "it does not exist yet" if found is None else found.message
         return WatchResult(Status.PENDING, Reason.SILENT, f"nothing new for {waited:.0f} s: {why}")
     return None
 
 
 def _credentials_hint(source: Source) -> str:
-    """What may be the cause if an endpoint does not know an id: many answer 404 without credentials."""
+    """A possible cause of a missing id: many endpoints return 404 without credentials."""
     names = unset_credentials(source.declaration) if isinstance(source, DeclaredSource) else []
     return f" If it is private, set {' and '.join(names)} first." if names else ""
 
 
-def _where(asked: ExternalWatchOptions) -> str:
-    return f" in {asked.region}" if asked.region else ""
+def _where(options: ExternalWatchOptions) -> str:
+    return f" in {options.region}" if options.region else ""
 
 
 @contextmanager
-def _shown(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
-    """A picture on a terminal, which stays; lines elsewhere."""
+def _open_view(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
+    """The view: a picture that stays on a terminal, lines elsewhere."""
     terminal = Terminal.of_stdout()
     if output == "jsonl":
         yield SourceLines(print_json_lines)
@@ -210,7 +216,7 @@ def _shown(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
 
 
 def show_sources(invocation: Invocation, output: str) -> None:
-    """`--sources`: everything that can be watched besides runs."""
+    """`--sources`: the sources that can be watched."""
     entries = sources(invocation.settings(), clock=invocation.clock).entries
     views = [{"usage": each.usage, "about": each.about, "origin": each.origin} for each in entries]
     if output == "json":

@@ -16,7 +16,7 @@ OutageScope = tuple[str, str, str]
 
 
 class Outages:
-    """Which sources do not answer, since when, and for which executions."""
+    """Sources without a response, since when, and for which executions."""
 
     def __init__(self) -> None:
         self._since: dict[OutageScope, int] = {}
@@ -26,23 +26,23 @@ class Outages:
         """What to report about a poll: that an outage begins or is over. None: nothing is new."""
         execution, problem = polled.execution, polled.problem
         if problem is not None:
-            scope = (execution.source, _place(execution), problem.message if problem.lasting else "")
+            scope = (execution.source, _target(execution), problem.message if problem.lasting else "")
             self._waiting[execution.key] = scope
             if scope in self._since:
                 return None
             self._since[scope] = now_ms
-            return f"{execution.source}: no answer: {problem.message}. Retrying"
+            return f"{execution.source}: no response: {problem.message}. Retrying"
         if polled.result.value not in ("asked", "ended"):
             return None
         over = self._waiting.pop(execution.key, None)
         since = self._since.pop(over, None) if over is not None else None
         if since is None:
             return None
-        return f"{execution.source}: answers again after {duration_text(now_ms - since)}"
+        return f"{execution.source}: responds again after {duration_text(now_ms - since)}"
 
 
-def _place(execution: Execution) -> str:
-    """Where an execution is polled: the host of an address, or an account and a region."""
+def _target(execution: Execution) -> str:
+    """Where an execution is polled: the host of a URL, or an account and a region."""
     job = next(execution.jobs(), None)
     if job is None:
         return ""

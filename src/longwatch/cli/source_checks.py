@@ -1,4 +1,4 @@
-"""Whether sources can be polled from here, found out before a lease is taken."""
+"""Checks whether sources can be polled from this machine, before a lease is taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_source(source: Source) -> None:
 
 
 def check_job_ids(source: Source, job_ids: Iterable[str]) -> None:
-    """Raise `InvalidInput` for an id that no job of this source can have: it could be polled for ever."""
+    """Raise `InvalidInput` for an id that no job of this source can have: it would be polled for ever."""
     if not isinstance(source, IdCheck):
         return
     for each in job_ids:
@@ -28,7 +28,7 @@ def check_job_ids(source: Source, job_ids: Iterable[str]) -> None:
 
 
 def unusable_sources(names: Collection[str], known: Mapping[str, Source]) -> set[str]:
-    """Those of the named sources that can not be polled from here, each reported once.
+    """The named sources that cannot be polled from this machine, each reported once.
 
     Raises `InvalidInput` if that leaves nothing to poll.
     """

@@ -1,6 +1,6 @@
-"""`longwatch watch aws:codebuild:ID`: work in another system, asked about until its end is known.
+"""`longwatch watch aws:codebuild:ID`: polls and shows one execution until it ends.
 
-It polls as the pollers on AWS do, with the same records. So a second watch goes on where the first was left,
+It polls as the pollers on AWS do, with the same records. So a second watch resumes where the first stopped,
 and any number of them may run at once.
 """
 
@@ -28,11 +28,11 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor
 from longwatch.model.run import Status
 
-SLICE_SECONDS = 0.5  # between two looks at the screen and at who reads
-BUSY_SECONDS = 1.0  # while somebody else asks
-TROUBLE_SECONDS = 2.0  # while the journal or the store does not answer
+SLICE_SECONDS = 0.5  # between two updates of the screen and checks of the pipe
+BUSY_SECONDS = 1.0  # while another poller holds the lease
+TROUBLE_SECONDS = 2.0  # while the journal or the store is unavailable
 
-_ASKED = (Result.POLLED, Result.NO_RESPONSE)
+_POLLED = (Result.POLLED, Result.NO_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,13 @@ class WatchLimits:
     silent_after_seconds: float | None = None
 
     def after(self, seconds: float) -> WatchLimits:
-        """What is left of it after so long."""
+        """The limits that remain after this time."""
         left = None if self.timeout_seconds is None else max(0.0, self.timeout_seconds - seconds)
         return replace(self, timeout_seconds=left)
 
 
 class SourceWatch:
-    """One execution, asked about and shown until it ends or patience does."""
+    """Polls and shows one execution until it ends or a limit is reached."""
 
     def __init__(
         self, store: ExecutionStore, journal: Journal, poller: Poller, view: SourceView, *, clock: Clock
@@ -61,23 +61,25 @@ class SourceWatch:
         self._clock = clock
         self._cursor: Cursor = START
         self._last_news = clock.monotonic()
-        self._told: set[str] = set()  # remarks that were made already
+        self._remarked: set[str] = set()  # remarks made so far
         self._outages = Outages()
-        self._refused: tuple[float, PollReport] | None = None  # until when the source asked to wait
+        self._wait_requested: tuple[float, PollReport] | None = (
+            None  # until when the source requested to wait
+        )
 
-    def run(self, execution: Execution, patience: WatchLimits) -> WatchResult:
-        """Watch it, and leave no lease behind. Raises BrokenPipeError once standard output has no reader."""
+    def run(self, execution: Execution, limits: WatchLimits) -> WatchResult:
+        """Watch it, and release its lease. Raises BrokenPipeError once standard output has no reader."""
         try:
-            return self._run(execution, patience)
+            return self._run(execution, limits)
         finally:
             self._poller.release_leases()
 
-    def _run(self, execution: Execution, patience: WatchLimits) -> WatchResult:
+    def _run(self, execution: Execution, limits: WatchLimits) -> WatchResult:
         began = self._clock.monotonic()
-        ends = None if patience.timeout_seconds is None else began + patience.timeout_seconds
+        ends = None if limits.timeout_seconds is None else began + limits.timeout_seconds
         self._show(execution)
         if execution.closed:
-            return self._reviewed(execution)
+            return self._recheck(execution)
         while True:
             polled = self._poll(execution)
             if polled is not None:
@@ -87,32 +89,32 @@ class SourceWatch:
                 if execution.closed:
                     return closed_result(execution)
                 self._note_wait(polled)
-                if ends is not None and self._clock.monotonic() >= ends and polled.result in _ASKED:
-                    return _standing(polled)  # it was asked just now
+                if ends is not None and self._clock.monotonic() >= ends and polled.result in _POLLED:
+                    return _open_result(polled)  # it was polled just now
             silent = self._clock.monotonic() - self._last_news
-            if patience.silent_after_seconds is not None and silent >= patience.silent_after_seconds:
+            if limits.silent_after_seconds is not None and silent >= limits.silent_after_seconds:
                 return WatchResult(Status.RUNNING, Reason.SILENT, f"nothing new for {silent:.0f} s")
             self._wait(execution, self._next(execution, polled), ends)
             if ends is not None and self._clock.monotonic() >= ends:
-                return self._last_look(execution)
+                return self._poll_at_timeout(execution)
 
     def _poll(self, execution: Execution) -> PollReport | None:
-        """Ask, if it is time; None: the store or the journal did not take it."""
+        """Poll, if it is due; None: the store or the journal failed."""
         try:
             return self._poller.poll(execution.execution_id, execution.plan_id)
         except WorthAnotherTry as error:
-            self._remark(f"{str(error).removesuffix('.')}; it is tried again")
+            self._remark(f"{str(error).removesuffix('.')}; retrying")
             return None
 
     def _note_wait(self, polled: PollReport) -> None:
-        """Remember how long the source asked to wait."""
-        if polled.result not in _ASKED:
+        """Store how long the source requested to wait."""
+        if polled.result not in _POLLED:
             return
         wait = polled.retry_after_seconds
-        self._refused = None if wait is None else (self._clock.monotonic() + wait, polled)
+        self._wait_requested = None if wait is None else (self._clock.monotonic() + wait, polled)
 
     def _next(self, execution: Execution, polled: PollReport | None) -> float:
-        """Seconds until it is asked about again."""
+        """Seconds until the next poll."""
         if polled is None:
             return TROUBLE_SECONDS
         if polled.result is Result.BUSY:
@@ -127,35 +129,35 @@ class SourceWatch:
             self._view.tick(execution, now_ms=self._clock.now_ms())
             wait_for_readers(self._clock, min(left, SLICE_SECONDS))
 
-    def _last_look(self, execution: Execution) -> WatchResult:
-        """A deadline does not decide: ask the source once more how it stands, unless it asked to wait."""
-        if self._refused is not None and self._clock.monotonic() < self._refused[0]:
-            return _standing(self._refused[1])
+    def _poll_at_timeout(self, execution: Execution) -> WatchResult:
+        """A timeout decides nothing: poll the source once more, unless it requested a wait."""
+        if self._wait_requested is not None and self._clock.monotonic() < self._wait_requested[0]:
+            return _open_result(self._wait_requested[1])
         try:
             latest = self._store.get(execution.execution_id, execution.plan_id) or execution
             if latest.is_open:
                 at = max(self._clock.now_ms(), (latest.last_polled_at or 0) + 1)
                 self._store.update(replace(latest, next_poll_at=at))
         except VersionConflict:
-            pass  # somebody else is at it this moment
+            pass  # another poller is polling it
         except LongwatchError as error:
             return WatchResult(Status.RUNNING, error=str(error))
         polled = self._poll(execution)
         if polled is None:
-            return WatchResult(Status.RUNNING, error="the executions can not be read")
+            return WatchResult(Status.RUNNING, error="the executions cannot be read")
         self._report(polled)
         self._show(polled.execution)
-        return closed_result(polled.execution) if polled.execution.closed else _standing(polled)
+        return closed_result(polled.execution) if polled.execution.closed else _open_result(polled)
 
-    def _reviewed(self, execution: Execution) -> WatchResult:
-        """One that has ended already: ask whether that still holds, and tell what is known."""
+    def _recheck(self, execution: Execution) -> WatchResult:
+        """Poll an execution that has ended already, in case its source now reports otherwise."""
         try:
             polled = self._poller.review(execution.execution_id, execution.plan_id)
         except LongwatchError as error:
-            self._remark(f"whether that still holds is not known: {error}")
+            self._remark(f"the verdict could not be rechecked: {error}")
             return closed_result(execution)
         if polled.problem is not None:
-            self._remark(f"whether that still holds is not known: {polled.problem.message}")
+            self._remark(f"the verdict could not be rechecked: {polled.problem.message}")
         self._show(polled.execution)
         return closed_result(polled.execution)
 
@@ -166,11 +168,11 @@ class SourceWatch:
             self._view.note(f"longwatch: {clean(line)}")
 
     def _show(self, execution: Execution) -> None:
-        """Hand what is new in the journal to the view, and say what keeps the execution open."""
+        """Pass new events of the journal to the view, and remark what keeps the execution open."""
         try:
             self._read(execution.run_id)
-        except WorthAnotherTry as error:  # what is new is shown after the next question
-            self._remark(f"{str(error).removesuffix('.')}; it is tried again")
+        except WorthAnotherTry as error:  # new events are shown after the next poll
+            self._remark(f"{str(error).removesuffix('.')}; retrying")
         for note in notes(execution):
             self._remark(note)
         self._view.tick(execution, now_ms=self._clock.now_ms())
@@ -185,51 +187,51 @@ class SourceWatch:
                 self._view.take(page.events)
 
     def _remark(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._remarked:
+            self._remarked.add(text)
             self._view.note(f"longwatch: {clean(text)}")
 
 
 def notes(execution: Execution) -> Iterator[str]:
-    """What people should know while it is open: words without a meaning, jobs that are gone."""
+    """Remarks on an open execution: unknown statuses, and jobs that the source no longer has."""
     if not execution.is_open:
         return
-    for wave in execution.stages:
-        for job in wave.jobs:
-            if job.state is JobState.MISSING:
-                yield f"{execution.source} no longer knows it; it is asked about on, and has no end"
-            elif any(each.state is ItemState.UNKNOWN for each in job.items):
-                yield _open_because_of(job.source_status or "", execution.source)
+    for job in execution.jobs():
+        if job.state is JobState.MISSING:
+            yield f"{execution.source} no longer has it; polling continues, and its outcome is unknown"
+        elif any(each.state is ItemState.UNKNOWN for each in job.items):
+            yield _unmapped_remark(job.source_status or "", execution.source)
 
 
-def _open_because_of(word: str, source: str) -> str:
-    """Why a status is no end: no table has the word, or a field does not agree with it, and what to do."""
-    status, _, fields = word.partition(", ")
+def _unmapped_remark(status: str, source: str) -> str:
+    """Why a status does not end the job, and what to do: no table has it, or a field contradicts it."""
+    first, _, fields = status.partition(", ")
     if not fields:
         return (
-            f"unknown status {word!r} from {source}, treated as running. Map it with --succeeded or --failed"
+            f"unknown status {status!r} from {source}, treated as running. "
+            "Map it with --succeeded or --failed"
         )
     return (
-        f"{source} reports {status!r}, but also {fields}: treated as running. If that is not about this job, "
+        f"{source} reports {first!r}, but also {fields}: treated as running. If that is not about this job, "
         "let the status decide alone with --outcome-path and its path, such as --outcome-path status. "
-        "Otherwise map the word with --succeeded or --failed"
+        "Otherwise map the status with --succeeded or --failed"
     )
 
 
-def _standing(polled: PollReport) -> WatchResult:
-    """How one that is open stands after a question: it runs, or nobody knows."""
+def _open_result(polled: PollReport) -> WatchResult:
+    """The result for an open execution after a poll: running, or unknown."""
     return WatchResult(Status.RUNNING, error=polled.problem.message if polled.problem else None)
 
 
 def closed_result(execution: Execution) -> WatchResult:
-    """How a closed execution ended."""
+    """The result of a closed execution."""
     verdict = execution.verdict
     if verdict is None:
         return WatchResult(execution.status, Reason.ENDED)
-    told = [verdict.message] if verdict.message else []
+    texts = [verdict.message] if verdict.message else []
     if verdict.warnings:
-        told.append(f"{warnings_text(len(verdict.warnings))}: {'; '.join(first_warnings(verdict))}")
-    return WatchResult(execution.status, Reason.ENDED, "; ".join(told) or None)
+        texts.append(f"{warnings_text(len(verdict.warnings))}: {'; '.join(first_warnings(verdict))}")
+    return WatchResult(execution.status, Reason.ENDED, "; ".join(texts) or None)
 
 
 def wait_for_readers(clock: Clock, seconds: float) -> None:
@@ -237,10 +239,10 @@ def wait_for_readers(clock: Clock, seconds: float) -> None:
     until = clock.monotonic() + seconds
     while (left := until - clock.monotonic()) > 0:
         clock.sleep(min(left, SLICE_SECONDS))
-        _leave_if_nobody_reads()
+        _check_readers()
 
 
-def _leave_if_nobody_reads() -> None:
+def _check_readers() -> None:
     try:
         descriptor = sys.stdout.fileno()
         is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)

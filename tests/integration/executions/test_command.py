@@ -235,7 +235,7 @@ def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock:
 
     explained = shell.executions("explain", "x-1").stdout
 
-    assert "no answer: DRS in the default region returned ThrottlingException" in printed
+    assert "no response: DRS in the default region returned ThrottlingException" in printed
     assert "unreachable" in explained
     assert "last error" in explained
 

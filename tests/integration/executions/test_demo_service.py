@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.cli.demo import service
 from longwatch.cli.demo.drill import DemoOrchestrator, new_drill
-from longwatch.cli.demo.service import Hasty, drs_service
+from longwatch.cli.demo.service import FastSource, drs_service
 from longwatch.executions.model import Execution
 from longwatch.executions.responses import SourceResponse
 from longwatch.testing.clock import FakeClock
@@ -27,23 +27,23 @@ def test_a_drill_looks_the_same_over_the_wire_and_in_this_process(monkeypatch: p
 def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_demo(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with drs_service(FakeClock(), speed=1.0, ask_again_ms=40) as drs:
+    with drs_service(FakeClock(), speed=1.0, interval_ms=40) as drs:
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:9")
         monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere")
         drill = new_drill("drill-1", FakeClock().now_ms())
-        drill = DemoOrchestrator(drs.jobs, 0.5, FakeClock()).go_on(drill) or drill
+        drill = DemoOrchestrator(drs.jobs, 0.5, FakeClock()).next_stage(drill) or drill
 
         assert isinstance(drs.source.poll([drill])[drill.key], SourceResponse)
 
 
 def answers() -> list[SourceResponse]:
     clock, found = FakeClock(), list[SourceResponse]()
-    with drs_service(clock, speed=2.0, ask_again_ms=40) as drs:
-        assert isinstance(drs.source, Hasty)
+    with drs_service(clock, speed=2.0, interval_ms=40) as drs:
+        assert isinstance(drs.source, FastSource)
         orchestrator, drill = DemoOrchestrator(drs.jobs, 0.5, clock), new_drill("drill-1", clock.now_ms())
         for _ in range(7):
-            drill = orchestrator.go_on(drill) or drill
+            drill = orchestrator.next_stage(drill) or drill
             told = poll(drs.source, drill)
             assert told.next_at == told.at + 40
             found.append(told)
@@ -51,7 +51,7 @@ def answers() -> list[SourceResponse]:
     return found
 
 
-def poll(source: Hasty, drill: Execution) -> SourceResponse:
+def poll(source: FastSource, drill: Execution) -> SourceResponse:
     told = source.poll([drill])[drill.key]
     assert isinstance(told, SourceResponse)
     return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from longwatch.executions.model import Mode
 from longwatch.model.summary import Status
-from longwatch.testing.drs.scripts import ServerScript, word_at
+from longwatch.testing.drs.scripts import ServerScript, step_at
 from tests.simulation.executions.plans import NEVER, ExecutionPlan, JobPlan, WavePlan
 
 GRACE = 120.0  # seconds, as the documents have it
@@ -82,7 +82,7 @@ def _wave_fates(plan: ExecutionPlan, wave: WavePlan, seconds: float) -> set[str]
 
 
 def _fate(mode: Mode, job: JobPlan, server: ServerScript, then: float, seconds: float) -> str | None:
-    word = word_at(server.steps, then - job.begins)
+    word = step_at(server.steps, then - job.begins)
     end = job.begins + _completed(job)
     if word == "LAUNCHED":
         return _launched(mode, job, server, then, seconds, end)

@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import Stubber
 
 from longwatch.aws.finder import (
-    LAST_LOOK_SECONDS,
+    LAST_PASS_SECONDS,
     PAUSE_SECONDS,
     RUN_SECONDS,
     FinderTicks,
@@ -193,7 +193,7 @@ class TestTheTimeOfTheFunction:
         [
             (90_000, RUN_SECONDS),
             (69_000, RUN_SECONDS),
-            (60_000, 60 - LAST_LOOK_SECONDS),
+            (60_000, 60 - LAST_PASS_SECONDS),
             (5_000, 0.0),
             (0, 0.0),
         ],

@@ -276,7 +276,7 @@ def test_an_agent_behind_http_gets_any_session_id(url: str, session_id: str, hea
 def test_an_agent_behind_http_that_answers_otherwise_has_refused(url: str, path: str, status: int) -> None:
     agent = HttpAgent(url.replace("invocations", path))
 
-    with pytest.raises(AgentRefused, match=rf"/{path} answered {status}: (no )+") as refused:
+    with pytest.raises(AgentRefused, match=rf"/{path} returned {status}: (no )+") as refused:
         agent.invoke(SESSION, {})
 
     assert str(refused.value).count("no ") == 166  # 500 bytes: the beginning is enough
@@ -302,7 +302,7 @@ class TestTheEnvironment:
     @pytest.mark.parametrize(
         ("environment", "message"),
         [
-            ({}, "no agent is named"),
+            ({}, "No agent. Set"),
             ({"LONGWATCH_AGENT_URL": "agent.example"}, "must begin with http"),
             ({"LONGWATCH_AGENT_URL": "http://x", "LONGWATCH_AGENT_TIMEOUT": "soon"}, "number of seconds"),
         ],

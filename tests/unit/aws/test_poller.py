@@ -146,7 +146,7 @@ def test_an_execution_that_is_not_there_fails_the_invocation(capsys: pytest.Capt
 def test_an_event_that_names_no_execution_is_refused_with_what_to_send(event: dict[str, Any]) -> None:
     made, _ = poller(Scripted(answer(START)))
 
-    with pytest.raises(InvalidInput, match="send execution_id and plan_id"):
+    with pytest.raises(InvalidInput, match="Send execution_id and plan_id"):
         poll(event, made, "test")
 
 

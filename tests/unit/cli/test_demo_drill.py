@@ -82,7 +82,7 @@ def test_a_service_that_does_not_answer_ends_the_drill_and_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def mute(clock: Clock, *, speed: float, ask_again_ms: int) -> Iterator[Service]:
+    def mute(clock: Clock, *, speed: float, interval_ms: int) -> Iterator[Service]:
         yield Service(ScriptedJobs(clock), Mute())
 
     monkeypatch.setattr(drill, "drs_service", mute)

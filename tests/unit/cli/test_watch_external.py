@@ -135,7 +135,7 @@ def test_a_store_that_is_busy_is_told_once_and_tried_again() -> None:
     outcome = scene.run()
 
     assert outcome == WatchResult(Status.SUCCEEDED, Reason.ENDED)
-    assert scene.view.notes == ["longwatch: another process writes; it is tried again"]
+    assert scene.view.notes == ["longwatch: another process writes; retrying"]
     assert scene.view.types[-1] == "execution_ended"
 
 
@@ -146,7 +146,7 @@ def test_what_could_not_be_read_is_shown_later() -> None:
     outcome = scene.run()
 
     assert outcome.status is Status.SUCCEEDED
-    assert scene.view.notes == ["longwatch: too many reads; it is tried again"]
+    assert scene.view.notes == ["longwatch: too many reads; retrying"]
     assert scene.view.types[0] == "execution_started"
     assert scene.view.types[-1] == "execution_ended"
 
@@ -206,8 +206,8 @@ def test_a_source_that_does_not_answer_is_asked_less_and_less() -> None:
 
     assert list(scene.asked_after()) == [0.0, 15.0, 20.0, 30.0, 50.0]
     assert scene.view.notes == [
-        "longwatch: scripted: no answer: no. Retrying",
-        "longwatch: scripted: answers again after 35.0 s",
+        "longwatch: scripted: no response: no. Retrying",
+        "longwatch: scripted: responds again after 35.0 s",
     ]
 
 

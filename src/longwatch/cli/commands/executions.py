@@ -1,4 +1,4 @@
-"""`longwatch executions`: work that runs in other systems, asked about until its end is known."""
+"""`longwatch executions`: work that runs in other systems, polled until it ends."""
 
 from __future__ import annotations
 
@@ -116,20 +116,20 @@ def add(
     url: str | None,
     output: str,
 ) -> None:
-    """Add an execution, to be watched.
+    """Add an execution to watch.
 
     Its jobs are running already: longwatch never starts or stops one. Prints the id.
     """
     now = invocation.clock.now_ms()
-    known = sources(invocation.settings())
-    if source not in known:
-        raise InvalidInput(f"There is no source {source!r}; known are {', '.join(known)}.")
+    registry = sources(invocation.settings())
+    if source not in registry:
+        raise InvalidInput(f"No source {source!r}. Use one of {', '.join(registry)}.")
     if more_waves and total_waves is not None:
         raise InvalidInput(
             "--more-waves and --total-waves exclude each other. State the count if you know it."
         )
     named = [parse_wave(text, region=region, account=account) for text in waves]
-    fresh = Execution(
+    new = Execution(
         execution_id=f"x-{secrets.token_hex(6)}" if execution_id is None else execution_id,
         plan_id=plan,
         name=name,
@@ -140,10 +140,10 @@ def add(
         total_stages=None if more_waves else total_waves or len(waves) or None,
         deadline_ms=_deadline(deadline),
     )
-    check_new(fresh, is_count_stated=total_waves is not None)
-    check_job_ids(known[source], fresh.job_ids())
+    check_new(new, is_count_stated=total_waves is not None)
+    check_job_ids(registry[source], new.job_ids())
     with open_store(invocation, url) as store:
-        added = store.add(fresh)
+        added = store.add(new)
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
             journal.append([start_event(added)])
     if output == "json":
@@ -194,7 +194,7 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
 @common_options
 @pass_invocation
 def show(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
-    """Show the waves, jobs and servers of an execution, and how long it still takes if the past tells."""
+    """Show the waves, jobs and servers of an execution, with its ETA where past executions suffice."""
     now = invocation.clock.now_ms()
     with open_store(invocation, url) as store:
         found = find_execution(store, execution)
@@ -212,7 +212,7 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
 @common_options
 @pass_invocation
 def explain(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
-    """Say why an execution is still running, or how it ended."""
+    """Explain why an execution is still running, or how it ended."""
     now = invocation.clock.now_ms()
     with open_store(invocation, url) as store:
         found = find_execution(store, execution)
@@ -237,13 +237,13 @@ def explain(invocation: Invocation, execution: str, url: str | None, output: str
 @common_options
 @pass_invocation
 def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | None, output: str) -> int:
-    """Ask about all open executions until none is open.
+    """Poll all open executions until none is open.
 
-    What is open is shown at once, with what it waits for: on a terminal as a picture, elsewhere as lines.
+    Open executions are shown at once with what they wait for: on a terminal as a picture, else as lines.
     With -o jsonl each change is a line as of `list`, with -o json all of them are one document at the end.
 
-    Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
-    meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
+    Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all executions that
+    ended meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
     """
     from longwatch.executions.compose import WatchingParts
     from longwatch.executions.poller import Result as PollResult
@@ -275,8 +275,8 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                 clock=clock,
             )
         )
-        known, store = parts.sources, parts.store
-        skipped = unusable_sources({each.source for each in store.open_executions()}, known)
+        registry, store = parts.sources, parts.store
+        skipped = unusable_sources({each.source for each in store.open_executions()}, registry)
         view = stack.enter_context(open_view(output, clock))
         watcher = parts.watcher(on_tick=view.tick, skipped=skipped)
         found = [each for each in store.open_executions() if not each.closed]
@@ -306,7 +306,7 @@ def _deadline(text: str) -> int | None:
 
 
 def _read_cadence(invocation: Invocation, executions: Sequence[Execution]) -> LearnedCadence | None:
-    """What the journal says of past ones; None if none of these is open, so that there is nothing to ask."""
+    """The cadence of past executions; None if none of these is open, so that no ETA is needed."""
     if not any(each.is_open for each in executions):
         return None
     from longwatch.executions.cadence.cadence import read_cadence
@@ -315,5 +315,5 @@ def _read_cadence(invocation: Invocation, executions: Sequence[Execution]) -> Le
         try:
             return read_cadence(journal)
         except LongwatchError as error:
-            remark(f"No word on how long it usually takes: {error}")
+            remark(f"No ETA: {error}")
             return None

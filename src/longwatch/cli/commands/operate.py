@@ -60,7 +60,7 @@ def decision_options(command: F) -> F:
 def close(invocation: Invocation, /, status: str, **given: Any) -> None:
     """State how an execution ended, and stop watching it.
 
-    The verdict names you and your reason. It corrects an earlier verdict, and no later answer of the source
+    The verdict names you and your reason. It corrects an earlier verdict, and no later response of the source
     corrects it. What runs in the other system keeps running: longwatch never starts or stops anything there.
     """
     _decide(invocation, lambda by, found, why: by.close(found, Status(status.lower()), why), **given)
@@ -93,15 +93,15 @@ def add_wave(
 
     Its jobs are running already, or will be. A wave count that is too small for one more grows by one.
     """
-    fresh = replace(parse_wave(wave, region=region, account=account), expected_items=parse_ids(servers))
+    stage = replace(parse_wave(wave, region=region, account=account), expected_items=parse_ids(servers))
 
     def add(by: Operator, found: Execution, why: Statement) -> Execution:
-        check_stage(fresh, found.source)
-        check_has_work(fresh)
+        check_stage(stage, found.source)
+        check_has_work(stage)
         source = sources(invocation.settings()).get(found.source)
         if source is not None:
-            check_job_ids(source, (job.job_id for job in fresh.jobs))
-        return by.add_stage(found, fresh, why)
+            check_job_ids(source, (job.job_id for job in stage.jobs))
+        return by.add_stage(found, stage, why)
 
     _decide(invocation, add, **given)
 

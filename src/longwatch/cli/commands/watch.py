@@ -118,7 +118,7 @@ def command(
 
         began = clock.monotonic()
         options = ExternalWatchOptions(
-            patience=WatchLimits(timeout_seconds=timeout_seconds, silent_after_seconds=silent_seconds),
+            limits=WatchLimits(timeout_seconds=timeout_seconds, silent_after_seconds=silent_seconds),
             wait=wait,
             output=output,
             region=region,

@@ -1,7 +1,7 @@
 """A recovery drill beside the workflow: three waves of servers in another system, watched to their verdict.
 
-The drill's orchestrator begins a wave after the other; longwatch only asks. One server does not come up, so
-the drill ends as partial. Drills of the weeks before are in the journal, which is what an ETA rests on.
+The drill's orchestrator starts one wave after the other; longwatch only polls. One server fails to launch, so
+the drill ends as partial. Drills of earlier weeks are in the journal, and the ETA is based on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from longwatch.cli.demo.part import DemoPart
-from longwatch.cli.demo.service import REGION, DrillService, Hasty, ScriptedJobs, drs_service
+from longwatch.cli.demo.service import REGION, DrillService, FastSource, ScriptedJobs, drs_service
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.times import duration_text
 from longwatch.clock import Clock
@@ -41,19 +41,19 @@ LOST = "svcsearch"
 WHY = "InsufficientInstanceCapacity: no r6i.large is left in eu-north-1b"
 NEXT_WAVE_SECONDS = 1.5  # the waves overlap; all at the pace for people
 PENDING_SECONDS, ACTIVE_SECONDS, SPREAD_SECONDS = 0.7, 1.4, 0.25
-ASK_SECONDS, LEAST_ASK_SECONDS = 0.3, 0.05
-PAST_DRILLS = 10  # as many as it takes to know how long one usually takes
-PAST_LOOKS = (0.2, 1.2, 2.4, 5.6)  # seconds after the start: it has begun, goes on, brings a server, ends
+POLL_SECONDS, MIN_POLL_SECONDS = 0.3, 0.05
+PAST_DRILLS = 10  # as many as an ETA needs
+PAST_POLLS = (0.2, 1.2, 2.4, 5.6)  # seconds after the start, one poll for each phase and one at the end
 WEEK_MS = 7 * 86_400_000
 BAR_COLUMNS = 28
-PLAIN_COLUMNS = 100  # where there is no terminal to fit into
-MOST_FAILURES = 2  # of the service, which is beside us: more will not mend it, and the demo has to end
+PLAIN_COLUMNS = 100  # without a terminal
+MAX_FAILURES = 2  # of the local service: retrying does not help, and the demo has to end
 
 
 class Drill(DemoPart):
     """Plays the drill, and watches it as `longwatch executions watch` would.
 
-    A drill that is stopped is called off, because what carries it out ends with this process.
+    A drill that is stopped is cancelled, because its service ends with this process.
     """
 
     def __init__(self, journal: Journal, settings: Settings, clock: Clock, *, pace: float) -> None:
@@ -66,14 +66,14 @@ class Drill(DemoPart):
         self.now: Execution | None = None  # as it was last seen
 
     def line(self, width: int) -> StyledLine | None:
-        """How it stands, for the picture in the terminal."""
+        """Its progress, for the picture in the terminal."""
         return None if self.now is None else drill_line(self.now, now_ms=self._clock.now_ms(), width=width)
 
     def _run_drill(self) -> None:
-        ask_seconds = max(LEAST_ASK_SECONDS, ASK_SECONDS * self._pace)
+        poll_seconds = max(MIN_POLL_SECONDS, POLL_SECONDS * self._pace)
         speed = 1 / self._pace
         with (
-            drs_service(self._clock, speed=speed, ask_again_ms=round(ask_seconds * 1000)) as service,
+            drs_service(self._clock, speed=speed, interval_ms=round(poll_seconds * 1000)) as service,
             WatchingParts(
                 replace(self._settings, ttl_hours=None),
                 journal=self._journal,
@@ -83,27 +83,27 @@ class Drill(DemoPart):
             ) as parts,
         ):
             record_past_drills(parts.store, self._journal, self._clock)
-            self._watch(parts, service.jobs, ask_seconds)
+            self._watch(parts, service.jobs, poll_seconds)
 
-    def _watch(self, parts: WatchingParts, jobs: DrillService, ask_seconds: float) -> None:
+    def _watch(self, parts: WatchingParts, jobs: DrillService, poll_seconds: float) -> None:
         store, poller = parts.store, parts.poller
         self.now = store.add(new_drill(self.execution_id, self._clock.now_ms()))
         append_new(self._journal, [start_event(self.now)])
         orchestrator = DemoOrchestrator(jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
         while not self.now.closed and not self._stopped.is_set():
-            changed = orchestrator.go_on(self.now)
+            changed = orchestrator.next_stage(self.now)
             if changed is not None:
                 self.now = store.update(changed)
             polled = poller.poll(self.execution_id, self.now.plan_id)
             self.now = polled.execution
-            if polled.problem is not None and self.now.failures >= MOST_FAILURES:
+            if polled.problem is not None and self.now.failures >= MAX_FAILURES:
                 raise LongwatchError(polled.problem.message)
-            self._stopped.wait(ask_seconds)
+            self._stopped.wait(poll_seconds)
         if not self.now.closed:
-            self._call_off(store, self.now)
+            self._cancel(store, self.now)
 
-    def _call_off(self, store: ExecutionStore, execution: Execution) -> None:
-        """End it as its orchestrator would: or somebody would ask the real DRS about it one day."""
+    def _cancel(self, store: ExecutionStore, execution: Execution) -> None:
+        """Cancel it as its orchestrator would, so that no poller polls the real DRS for it later."""
         now = self._clock.now_ms()
         verdict = Verdict(Status.CANCELLED, now, (Evidence("demo:stopped", now),), "the demo was stopped")
         append_new(self._journal, [end_event(execution, verdict)])
@@ -111,7 +111,7 @@ class Drill(DemoPart):
 
 
 class DemoOrchestrator:
-    """Begins one wave after the other, as the program does that carries out a plan."""
+    """Starts one wave after the other, as the orchestrator of a plan does."""
 
     def __init__(self, jobs: DrillService, seconds: float, clock: Clock) -> None:
         self._jobs = jobs
@@ -119,8 +119,8 @@ class DemoOrchestrator:
         self._clock = clock
         self._next_at = 0.0
 
-    def go_on(self, execution: Execution) -> Execution | None:
-        """The execution with the next wave's job, if it is time for one."""
+    def next_stage(self, execution: Execution) -> Execution | None:
+        """The execution with the job of the next wave, if it is due."""
         number = sum(bool(wave.jobs) for wave in execution.stages)
         if number == len(WAVES) or self._clock.monotonic() < self._next_at:
             return None
@@ -132,7 +132,7 @@ class DemoOrchestrator:
 
 
 def new_drill(execution_id: str, now_ms: int) -> Execution:
-    """A drill whose waves are planned and not begun."""
+    """A drill with planned waves, none of which has begun."""
     waves = tuple(Stage(name, (), tuple(map(server_id_of, servers))) for name, servers in WAVES)
     return Execution(
         execution_id=execution_id,
@@ -147,23 +147,25 @@ def new_drill(execution_id: str, now_ms: int) -> Execution:
 def script_of(
     servers: tuple[str, ...], *, pending: float = PENDING_SECONDS, slower: float = 1.0
 ) -> JobScript:
-    """A job that launches these servers, but for the one that does not come up."""
+    """A job that launches these servers, except for the one that fails."""
     active = ACTIVE_SECONDS * slower
     script = drill(*servers, pending=pending, active=active, spread=SPREAD_SECONDS * slower)
     return script.without(LOST, after=pending + active, error=WHY) if LOST in servers else script
 
 
 def record_past_drills(store: ExecutionStore, journal: Journal, clock: Clock) -> None:
-    """Drills of the weeks before, played at once in time that has passed. Those that are there stay."""
-    beside, told = MemoryExecutionStore(), MemoryJournal()
+    """Record drills of earlier weeks, unless they are stored already."""
+    memory_store, memory = MemoryExecutionStore(), MemoryJournal()
     played = []
     for number in range(PAST_DRILLS, 0, -1):
         execution_id = f"demo-drill-{number:02}"
         if store.get(execution_id, PLAN) is None:
-            played.append(_past_drill(beside, told, execution_id, clock.now_ms() - number * WEEK_MS, number))
-    events = [event for each in played for event in told.read(each.run_id).events]
+            played.append(
+                _past_drill(memory_store, memory, execution_id, clock.now_ms() - number * WEEK_MS, number)
+            )
+    events = [event for each in played for event in memory.read(each.run_id).events]
     if events:
-        journal.append(events)  # in one go: ten drills of thirty writes each would take their time
+        journal.append(events)  # at once: ten drills of thirty writes each would be slow
     for each in played:
         store.add(each)
 
@@ -181,16 +183,16 @@ def _past_drill(
         waves.append(Stage(name, (Job(jobs.play(script, job_id=f"past{number}x{at}"), region=REGION),)))
     now = store.add(replace(new_drill(execution_id, past.now_ms()), stages=tuple(waves)))
     poller = WatchingParts(
-        Settings("memory://"), store=store, journal=journal, sources={"drs": Hasty(jobs, 1)}, clock=past
+        Settings("memory://"), store=store, journal=journal, sources={"drs": FastSource(jobs, 1)}, clock=past
     ).poller
-    for seconds in PAST_LOOKS:
+    for seconds in PAST_POLLS:
         past.set(now.started_at + round(seconds * slower * 1000))
         now = poller.poll(now.execution_id, now.plan_id).execution
     return now
 
 
 def drill_line(execution: Execution, *, now_ms: int, width: int) -> StyledLine:
-    """Name, a bar of the servers that are done, and how many waves are over."""
+    """The name, a bar of the servers that are done, and the number of waves that have ended."""
     progress = progress_of(execution)
     outcomes = [stage_outcome(wave, execution.mode, execution.observed_at) for wave in execution.stages]
     over = sum(outcome is not None for outcome in outcomes)
@@ -215,8 +217,8 @@ def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iter
         outcome = stage_outcome(wave, execution.mode, execution.observed_at)
         symbol, style = STATUS_LOOKS[outcome.status if outcome else Status.RUNNING]
         states = Counter(server.state.value for server in wave.items())
-        told = ", ".join(f"{count} {state}" for state, count in states.items())
-        yield [Segment(f"  {symbol} ", style), Segment(f"{wave.name:<10} "), Segment(told, "dim")]
+        text = ", ".join(f"{count} {state}" for state, count in states.items())
+        yield [Segment(f"  {symbol} ", style), Segment(f"{wave.name:<10} "), Segment(text, "dim")]
     if execution.verdict is not None:
         symbol, style = STATUS_LOOKS[execution.status]
         yield [

@@ -1,7 +1,7 @@
-"""The disaster-recovery service of the demo: scripted jobs, asked about in DRS's own words.
+"""The disaster-recovery service of the demo: scripted jobs in the format of DRS.
 
-With boto3 installed the real client asks the simulator over its wire protocol. Without it the same scripts
-answer in this process, and the answers go through the same translation.
+With boto3 installed, the real client polls the simulator over its wire protocol. Without it, the same scripts
+are read in this process, and mapped in the same way.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ REGION = "eu-north-1"
 
 
 class DrillService(Protocol):
-    """Begins jobs."""
+    """Starts jobs."""
 
     def play(self, script: JobScript, *, job_id: str | None = None) -> str:
-        """Begin a job now, and return its id."""
+        """Start a job now, and return its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Something that plays jobs, and the source that asks about them."""
+    """A service that plays jobs, and the source that polls it."""
 
     jobs: DrillService
     source: Source
 
 
 @contextmanager
-def drs_service(clock: Clock, *, speed: float, ask_again_ms: int) -> Iterator[Service]:
-    """A DRS of our own, in which every second of the clock is `speed` seconds of the scripts."""
+def drs_service(clock: Clock, *, speed: float, interval_ms: int) -> Iterator[Service]:
+    """A simulated DRS in which every second of the clock is `speed` seconds of the scripts."""
     if find_spec("boto3") is None:
         scripted = ScriptedJobs(clock, speed=speed)
-        yield Service(scripted, Hasty(scripted, ask_again_ms))
+        yield Service(scripted, FastSource(scripted, interval_ms))
         return
     from longwatch.testing.drs import DrsSimulator
 
     with DrsSimulator(clock=clock, speed=speed) as simulator:
         source = DrsSource(lambda region, account: _client(simulator.url), clock=clock)
         try:
-            yield Service(simulator, Hasty(source, ask_again_ms))
+            yield Service(simulator, FastSource(source, interval_ms))
         finally:
             source.close()
 
@@ -66,15 +66,15 @@ class ScriptedJobs:
         self._jobs: dict[str, tuple[int, JobScript]] = {}
 
     def play(self, script: JobScript, *, job_id: str | None = None) -> str:
-        """Begin a job now, and return its id."""
+        """Start a job now, and return its id."""
         name = job_id_of(job_id or f"drsjob-{len(self._jobs) + 1}")
         self._jobs[name] = (self._clock.now_ms(), script)
         return name
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()
-        known = {job_id: self._item(job_id, now) for job_id in self._jobs}
-        jobs = {job_id: parse_job(item) for job_id, item in known.items() if item is not None}
+        items = {job_id: self._item(job_id, now) for job_id in self._jobs}
+        jobs = {job_id: parse_job(item) for job_id, item in items.items() if item is not None}
         return {
             each.key: SourceResponse(
                 CALL,
@@ -87,27 +87,27 @@ class ScriptedJobs:
         }
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     def _item(self, job_id: str, now: int) -> dict[str, Any] | None:
         began, script = self._jobs[job_id]
         return script.at((now - began) / 1000 * self._speed, job_id=job_id, started_at=began)
 
 
-class Hasty:
-    """A source that wants to be asked again soon: its minutes are seconds."""
+class FastSource:
+    """A source that is polled at this interval: its minutes are seconds."""
 
-    def __init__(self, source: Source, ask_again_ms: int) -> None:
+    def __init__(self, source: Source, interval_ms: int) -> None:
         self.name = source.name
         self._source = source
-        self._ask_again_ms = ask_again_ms
+        self._interval_ms = interval_ms
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         return {
-            key: replace(told, next_at=told.at + self._ask_again_ms)
-            if isinstance(told, SourceResponse)
-            else told
-            for key, told in self._source.poll(executions).items()
+            key: replace(result, next_at=result.at + self._interval_ms)
+            if isinstance(result, SourceResponse)
+            else result
+            for key, result in self._source.poll(executions).items()
         }
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Hasty:
 
 
 def _client(url: str) -> Any:
-    """A client that nothing around it disturbs: neither a profile of somebody's account nor a proxy."""
+    """A client without the profiles and proxies of the environment."""
     session = isolated_session(access_key="demo", secret_key="demo")
     options = ClientOptions(connect_seconds=2, read_seconds=5, attempts=1, use_proxies=False)
     return make_client(session, "drs", region=REGION, endpoint=url, options=options)

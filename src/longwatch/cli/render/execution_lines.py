@@ -1,4 +1,4 @@
-"""Executions on a terminal: a row of the list, the tree of one, its facts, and what a poll brought."""
+"""Executions on a terminal: a row of the list, the tree of one, its facts, and the line for a poll."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = (
 def list_row(
     execution: Execution, now_ms: int, cadence: LearnedCadence | None, *, with_plan: bool = False
 ) -> list[Segment]:
-    """One row of the list. The notes are what is worth a second look: failures, warnings, conditions."""
+    """One row of the list. The notes are failures, warnings and conditions."""
     line = ExecutionLine.of(execution, now_ms=now_ms, cadence=cadence)
     symbol, style = STATUS_LOOKS[execution.status]
     return [
@@ -65,7 +65,7 @@ def _notes(line: ExecutionLine) -> Iterator[str]:
 
 
 def wave_lines(view: ExecutionView, *, now_ms: int) -> Iterator[StyledLine]:
-    """The execution as a small tree: waves, and under each its items with what went wrong."""
+    """The execution as a small tree: stages, and under each its items with what went wrong."""
     symbol, style = STATUS_LOOKS[Status(view.status)]
     title = f"{view.execution_id}  {view.mode} of {view.plan_id}"
     warnings = f" with {warnings_text(view.warning_count)}" if view.warning_count else ""
@@ -79,41 +79,41 @@ def wave_lines(view: ExecutionView, *, now_ms: int) -> Iterator[StyledLine]:
         yield [Segment(f"  {view.eta.text}", "dim")]
     if view.waiting_for is not None:
         yield [Segment("  waiting for ", "dim"), Segment(clean(view.waiting_for))]
-    for wave in view.waves:
-        yield _wave_line(wave)
-        for server in wave.servers:
-            yield from _item_lines(server, now_ms=now_ms)
+    for stage in view.waves:
+        yield _stage_line(stage)
+        for item in stage.servers:
+            yield from _item_lines(item, now_ms=now_ms)
     for warning in view.verdict.warnings if view.verdict else ():
         yield [Segment("  warning: ", "warn"), Segment(clean(warning))]
 
 
-def _wave_line(wave: WaveView) -> StyledLine:
-    symbol, style = STATUS_LOOKS[Status(wave.status)]
-    jobs = ", ".join(f"{job.job_id} {_state(job, 'no response yet')}" for job in wave.jobs) or "no job yet"
-    return [Segment(f"  {symbol}", style), Segment(f" {clean(wave.name)}  "), Segment(clean(jobs), "dim")]
+def _stage_line(stage: WaveView) -> StyledLine:
+    symbol, style = STATUS_LOOKS[Status(stage.status)]
+    jobs = ", ".join(f"{job.job_id} {_state(job, 'no response yet')}" for job in stage.jobs) or "no job yet"
+    return [Segment(f"  {symbol}", style), Segment(f" {clean(stage.name)}  "), Segment(clean(jobs), "dim")]
 
 
-def _item_lines(server: ServerView, *, now_ms: int) -> Iterator[StyledLine]:
-    since = "" if server.since is None else f"  {ago_text(server.since, now_ms=now_ms)}"
-    name, state = clean(server.server_id), _state(server, "not listed yet")
+def _item_lines(item: ServerView, *, now_ms: int) -> Iterator[StyledLine]:
+    since = "" if item.since is None else f"  {ago_text(item.since, now_ms=now_ms)}"
+    name, state = clean(item.server_id), _state(item, "not listed yet")
     yield [Segment(f"      {name}  "), Segment(state), Segment(since, "dim")]
-    reason = server.failure_reason or server.reason
+    reason = item.failure_reason or item.reason
     if reason:
-        yield [Segment(f"        {clean(reason)}", "bad" if server.failure_reason else "dim")]
-    for action in server.actions:
-        text = f"        {clean(action.name)}  {action.state}"
-        why = f": {clean(action.reason)}" if action.reason else ""
-        yield [Segment(text + why, "bad" if action.state == "failed" else "dim")]
+        yield [Segment(f"        {clean(reason)}", "bad" if item.failure_reason else "dim")]
+    for step in item.actions:
+        text = f"        {clean(step.name)}  {step.state}"
+        why = f": {clean(step.reason)}" if step.reason else ""
+        yield [Segment(text + why, "bad" if step.state == "failed" else "dim")]
 
 
 def _state(thing: JobView | ServerView, otherwise: str) -> str:
-    """The state of a job or an item. One that no response has mentioned has none."""
+    """The state of a job or an item; `otherwise` where no response has reported it."""
     unseen = thing.state == "pending" and thing.since is None and thing.word is None
     return otherwise if unseen else thing.state
 
 
 def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[StyledLine]:
-    """What there is to know, one fact a line."""
+    """One fact a line."""
     symbol, style = STATUS_LOOKS[execution.status]
     yield [
         Segment(symbol, style),
@@ -126,7 +126,7 @@ def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[StyledLi
 
 
 def polled_line(polled: PollReport, *, now_ms: int) -> str | None:
-    """What a poll brought, if that is worth a line."""
+    """The line for a poll; None if nothing is new."""
     from longwatch.executions.poller import Result
 
     execution = polled.execution
@@ -137,22 +137,22 @@ def polled_line(polled: PollReport, *, now_ms: int) -> str | None:
         reasons = "; ".join([*([verdict.message] if verdict.message else []), *first_warnings(verdict)])
         if len(reasons) > MAX_REASONS:  # `explain` lists all of them
             reasons = f"{reasons[: MAX_REASONS - 1]}…"
-        told = verdict_text(verdict) + (f": {reasons}" if reasons else "")
+        text = verdict_text(verdict) + (f": {reasons}" if reasons else "")
     elif polled.appended:
-        told = _standing(execution, now_ms)
+        text = _standing(execution, now_ms)
     else:
         return None
-    return f"{clock_text(now_ms)} {clean(execution.label)} {clean(told)}"
+    return f"{clock_text(now_ms)} {clean(execution.label)} {clean(text)}"
 
 
 def open_line(execution: Execution, *, now_ms: int) -> str:
     """An open execution before it is polled: what it waits for, and when the next poll is."""
-    told = f"{_standing(execution, now_ms)}; next poll {next_poll_text(execution, now_ms)}"
-    return f"{clock_text(now_ms)} {clean(execution.label)} {clean(told)}"
+    text = f"{_standing(execution, now_ms)}; next poll {next_poll_text(execution, now_ms)}"
+    return f"{clock_text(now_ms)} {clean(execution.label)} {clean(text)}"
 
 
 def _standing(execution: Execution, now_ms: int) -> str:
-    """How far it is, once a response has said so, and what it waits for."""
+    """Its phase and progress, once a response has reported them, and what it waits for."""
     waits = f"waiting for {waiting_for(execution, now_ms) or 'its verdict'}"
     if execution.last_answer_at is None:
         return waits

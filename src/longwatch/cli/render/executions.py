@@ -1,4 +1,4 @@
-"""Where `executions watch` shows the open executions: a picture on a terminal, lines elsewhere, or JSON."""
+"""The views of `executions watch`: a picture on a terminal, lines elsewhere, or JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ExecutionsView(Protocol):
         """Show what is open, before the first poll."""
 
     def take(self, polled: PollReport) -> None:
-        """Show what a poll brought."""
+        """Show the result of a poll."""
 
     def tick(self, found: Collection[Execution]) -> None:
         """Time has passed. `found` is what was open when the store was last read."""
@@ -131,9 +131,9 @@ class ExecutionsPicture:
         self._draw()
 
     def tick(self, found: Collection[Execution]) -> None:
-        """Leave out what another program has closed. What a poll brought is newer than what was found."""
+        """Drop what another program has closed. A poll result is newer than the stored record."""
         self._open = {
-            key: max(self._open.get(key, each), each, key=lambda known: known.version)
+            key: max(self._open.get(key, each), each, key=lambda each: each.version)
             for each in found
             if (key := _key(each)) not in self._closed
         }
@@ -192,7 +192,7 @@ def open_view(output: str, clock: Clock) -> Iterator[ExecutionsView]:
 
 
 def _news(polled: PollReport, outages: Outages, *, now_ms: int) -> list[str]:
-    """What a poll brought: an outage that begins or is over, and a change of the execution."""
+    """The lines for a poll: an outage that begins or is over, and a change of the execution."""
     outage = outages.line(polled, now_ms=now_ms)
     lines = [f"{clock_text(now_ms)} {clean(outage)}" if outage else None, polled_line(polled, now_ms=now_ms)]
     return [line for line in lines if line]

@@ -1,4 +1,4 @@
-"""Where a watched execution is shown: a line for each change, or a picture of how it stands."""
+"""The views of `watch` for one execution: a line for each change, or a picture of its state."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MOST_NOTES = 3
 
 
 class SourceView(Protocol):
-    """Where an execution is shown while it is watched."""
+    """Shows an execution while it is watched."""
 
     def take(self, events: Sequence[Event]) -> None:
-        """What is new, each event once."""
+        """Show new events, each once."""
 
     def note(self, text: str) -> None:
-        """Something about the watch itself."""
+        """Show a remark on the watch itself."""
 
     def tick(self, execution: Execution, *, now_ms: int) -> None:
         """Time has passed, or the execution has changed."""
@@ -48,7 +48,7 @@ class SourceLines:
         remark(text)
 
     def tick(self, execution: Execution, *, now_ms: int) -> None:
-        """Lines tell what happens, and nothing else."""
+        """Lines report events only."""
 
 
 class SourcePicture:
@@ -56,7 +56,7 @@ class SourcePicture:
 
     def __init__(self, screen: Screen, cadence: LearnedCadence | None = None) -> None:
         self._screen = screen
-        self._cadence = cadence  # how long others of its kind took
+        self._cadence = cadence  # durations of its kind
         self._latest: list[Event] = []
         self._notes: list[str] = []
 
@@ -90,15 +90,15 @@ def picture(
     height: int,
     cadence: LearnedCadence | None = None,
 ) -> list[StyledLine]:
-    """One picture that fits the screen: the steps, the last changes, how the watch stands."""
+    """One picture that fits the screen: the steps, the last changes, the state of the watch."""
     count = max(1, min(MOST_LATEST, height // ROWS_PER_LATEST))
     changes = [followed_line(event, late=False, width=width) for event in latest[-count:]]
     below: list[StyledLine] = [[Segment(fit(watch_text(execution, now_ms=now_ms), width), "dim")]]
     below += [[Segment(fit(text, width), "warn")] for text in notes]
     room = max(1, height - len(changes) - len(below) - 3)  # blank lines between, and the cursor's own
     view = ExecutionView.of(execution, now_ms=now_ms, cadence=cadence)
-    steps = [_fitted(line, width) for line in wave_lines(view, now_ms=now_ms)]
-    if len(steps) > room:  # the end of a long list is where something happens
+    steps = [_fit_line(line, width) for line in wave_lines(view, now_ms=now_ms)]
+    if len(steps) > room:  # the end of a long list has the latest steps
         head = min(room, 1 + (view.eta is not None) + (view.waiting_for is not None))
         steps = [*steps[:head], *(steps[head - room :] if room > head else [])]
     blank: StyledLine = [Segment("")]
@@ -117,7 +117,7 @@ def watch_text(execution: Execution, *, now_ms: int) -> str:
     return " · ".join(facts)
 
 
-def _fitted(line: StyledLine, width: int) -> StyledLine:
+def _fit_line(line: StyledLine, width: int) -> StyledLine:
     fitted: list[Segment] = []
     left = width
     for segment in line:

@@ -49,13 +49,13 @@ class ServerScript:
     steps: Steps
     actions: Sequence[ActionScript] = ()
     listed_from: float = 0.0  # seconds: a job may list its servers one by one
-    with_instance: frozenset[str] = frozenset({"LAUNCHED", "TERMINATED"})  # words under which it has one
+    with_instance: frozenset[str] = frozenset({"LAUNCHED", "TERMINATED"})  # statuses with an instance
 
     def at(self, seconds: float, number: int) -> dict[str, Any] | None:
         """The server as DRS would list it, or None before it does."""
         if seconds < self.listed_from:
             return None
-        word = word_at(self.steps, seconds)
+        word = step_at(self.steps, seconds)
         shown: dict[str, Any] = {"sourceServerID": server_id_of(self.server_id), "launchStatus": word}
         if word in self.with_instance:
             shown["recoveryInstanceID"] = f"i-{number:017x}"
@@ -97,7 +97,7 @@ class LogScript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobScript:
-    """A job: its status, step by step, its servers, and what its log has beside its start, failures and end.
+    """A job: its statuses, its servers, and events of its log besides start, failures and end.
 
     A server that fails is in the log with `LAUNCH_FAILED`, unless `log` has another failure of it.
     """
@@ -105,14 +105,14 @@ class JobScript:
     servers: Sequence[ServerScript]
     steps: Steps
     initiated_by: str = "START_DRILL"
-    gone_after: float | None = None  # seconds; DRS forgets jobs in the end
+    gone_after: float | None = None  # seconds; DRS drops old jobs
     log: Sequence[LogScript] = ()
 
     def at(self, seconds: float, *, job_id: str, started_at: int) -> dict[str, Any] | None:
-        """The job as DRS would describe it, or None where it does not know it."""
+        """The job as DRS would describe it, or None where it has no such job."""
         if self.gone_after is not None and seconds >= self.gone_after:
             return None
-        word = word_at(self.steps, seconds)
+        word = step_at(self.steps, seconds)
         job: dict[str, Any] = {
             "jobID": job_id,
             "type": "LAUNCH",
@@ -133,12 +133,12 @@ class JobScript:
     def log_at(self, seconds: float, *, started_at: int) -> list[dict[str, Any]]:
         """The job's log as DRS would list it by then."""
         written = [LogScript(after=0.0, event="JOB_START"), *self.log]
-        told = {each.server_id for each in self.log}
+        logged = {each.server_id for each in self.log}
         written += [
             LogScript(after=after, event="LAUNCH_FAILED", server_id=server.server_id, error="launch failed")
             for server in self.servers
             for after, word in server.steps
-            if word == "FAILED" and server.server_id not in told
+            if word == "FAILED" and server.server_id not in logged
         ]
         written += [
             LogScript(after=after, event="JOB_END") for after, word in self.steps if word == "COMPLETED"
@@ -146,7 +146,7 @@ class JobScript:
         return [each.item(started_at) for each in sorted(written, key=_after) if each.after <= seconds]
 
     def cancelled(self, after: float) -> JobScript:
-        """The same job, cancelled after so many seconds: what is not launched by then never is."""
+        """The same job, cancelled after so many seconds: servers that are not launched by then never are."""
         return replace(
             self,
             servers=[_stopped(server, after) for server in self.servers],
@@ -163,12 +163,12 @@ class JobScript:
         event: str | None = None,
         error: str | None = None,
     ) -> JobScript:
-        """The same job in which this server comes to this word instead of being launched.
+        """The same job in which this server reaches this status instead of being launched.
 
-        `event` and `error` are what the job's log says of it.
+        `event` and `error` are its entry in the job's log.
         """
 
-        def told(server: ServerScript) -> ServerScript:
+        def replace_steps(server: ServerScript) -> ServerScript:
             if server.server_id != server_id:
                 return server
             kept = [step for step in server.steps if step[0] < after or step[1] == "PENDING"]
@@ -179,13 +179,13 @@ class JobScript:
             log.append(
                 LogScript(after=after, event=event or "LAUNCH_FAILED", server_id=server_id, error=error)
             )
-        return replace(self, servers=[told(server) for server in self.servers], log=log)
+        return replace(self, servers=[replace_steps(server) for server in self.servers], log=log)
 
 
 def drill(
     *server_ids: str, pending: float = PENDING_SECONDS, active: float = ACTIVE_SECONDS, spread: float = 0.0
 ) -> JobScript:
-    """A drill that goes well. With `spread`, each server is that many seconds behind the one before it."""
+    """A drill that succeeds. With `spread`, each server is that many seconds behind the one before it."""
     servers = [
         ServerScript(
             server_id=server_id,
@@ -207,7 +207,7 @@ def recovery(
     active: float = ACTIVE_SECONDS,
     actions: Mapping[str, float] | None = None,
 ) -> JobScript:
-    """A recovery that goes well. `actions`: the launch actions of each server, and the seconds each takes."""
+    """A recovery that succeeds. `actions`: the launch actions of each server, and the seconds each takes."""
     launched = pending + active
     scripts = []
     begins = launched
@@ -230,19 +230,19 @@ def _after(entry: LogScript) -> float:
     return entry.after
 
 
-def word_at(steps: Steps, seconds: float) -> str:
-    """The last word that has begun to hold."""
+def step_at(steps: Steps, seconds: float) -> str:
+    """The status at this time."""
     words = [word for begins, word in steps if begins <= seconds]
     return words[-1] if words else "PENDING"
 
 
 def server_id_of(name: str) -> str:
-    """A short name as an id that DRS would give: `s-1` becomes `s-` and 17 characters."""
+    """A short name as an id of DRS: `s-1` becomes `s-` and 17 characters."""
     return _long(name, "s-")
 
 
 def job_id_of(name: str) -> str:
-    """A short name as a job id that DRS would give."""
+    """A short name as a job id of DRS."""
     return _long(name, "drsjob-")
 
 

@@ -117,8 +117,8 @@ def test_an_outage_is_reported_once_for_all_executions_and_retries(shell: Shell,
     watched = shell("executions", "watch")
 
     assert watched.return_value == 0
-    assert watched.stdout.count("no answer") == 1
-    assert watched.stdout.count("answers again after") == 1
+    assert watched.stdout.count("no response:") == 1
+    assert watched.stdout.count("responds again after") == 1
 
 
 def test_a_second_outage_is_reported_again(shell: Shell, endpoint: Endpoint) -> None:
@@ -129,8 +129,8 @@ def test_a_second_outage_is_reported_again(shell: Shell, endpoint: Endpoint) -> 
     watched = shell.watch(f"{endpoint.url}/job")
 
     assert watched.return_value == 0
-    assert watched.stderr.count("no answer") == 2
-    assert watched.stderr.count("answers again after") == 2
+    assert watched.stderr.count("no response:") == 2
+    assert watched.stderr.count("responds again after") == 2
 
 
 @pytest.mark.parametrize("command", ["watch", "executions watch"])

@@ -89,8 +89,8 @@ def test_an_aws_service_that_is_away_at_first_is_waited_out(shell: Shell, builds
 @pytest.mark.parametrize(
     ("said", "error", "told"),
     [
-        (Said(404), ExecutionNotFound, "http does not know it. To wait for it, add --wait"),
-        (Said(410), ExecutionNotFound, "http does not know it"),
+        (Said(404), ExecutionNotFound, "http has no .*Use --wait to wait for it"),
+        (Said(410), ExecutionNotFound, "http has no "),
         (Said(401), InvalidInput, "returned 401. Pass the credentials with --header"),
         (Said(403), InvalidInput, "returned 403. Pass the credentials with --header"),
         (Said(400), InvalidInput, "returned 400"),

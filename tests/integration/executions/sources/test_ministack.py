@@ -151,5 +151,5 @@ def test_a_run_of_a_glue_job_and_a_build_are_watched(client: Any, name: str) -> 
     ],
 )
 def test_what_is_not_there_is_told(client: Any, target: str) -> None:
-    with pytest.raises(ExecutionNotFound, match="does not know it"):
+    with pytest.raises(ExecutionNotFound, match="has no "):
         watch(target)

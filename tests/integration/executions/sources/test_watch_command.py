@@ -133,7 +133,7 @@ def test_one_that_has_ended_is_told_though_its_source_is_away(shell: Shell, code
     watched = shell.watch(BUILD)
 
     assert watched.return_value == 0
-    assert "whether that still holds is not known" in watched.stderr
+    assert "the verdict could not be rechecked" in watched.stderr
 
 
 def test_an_outage_is_told_once_and_waited_out(shell: Shell, codebuild: AwsService) -> None:
@@ -145,7 +145,7 @@ def test_an_outage_is_told_once_and_waited_out(shell: Shell, codebuild: AwsServi
 
     assert watched.return_value == 0
     assert (
-        watched.stderr.count("no answer: codebuild in the default region returned ThrottlingException") == 1
+        watched.stderr.count("no response: codebuild in the default region returned ThrottlingException") == 1
     )
 
 
@@ -167,7 +167,7 @@ def test_an_id_that_the_source_does_not_know_is_told_and_not_stored(
 ) -> None:
     codebuild.answer("BatchGetBuilds", {"builds": []})
 
-    with pytest.raises(ExecutionNotFound, match="'aws:codebuild:demo:1': codebuild does not know it"):
+    with pytest.raises(ExecutionNotFound, match="codebuild has no 'aws:codebuild:demo:1'"):
         shell.watch(BUILD)
 
     assert json.loads(shell("executions", "list", "-o", "json").stdout) == []
@@ -179,7 +179,7 @@ def test_it_is_waited_for_if_that_is_wanted(shell: Shell, codebuild: AwsService)
     watched = shell.watch(BUILD, "--wait")
 
     assert watched.return_value == 0
-    assert watched.stderr.count("waiting for aws:codebuild:demo:1: codebuild does not know it yet") == 1
+    assert watched.stderr.count("waiting for aws:codebuild:demo:1: codebuild does not have it yet") == 1
 
 
 def test_waiting_has_an_end_too(shell: Shell, codebuild: AwsService) -> None:

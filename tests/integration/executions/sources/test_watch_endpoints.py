@@ -162,18 +162,18 @@ def test_a_job_that_its_source_forgets_stays_open(shell: Shell, endpoint: Endpoi
     watched = shell.watch(f"{endpoint.url}/job", "--timeout", "1m")
 
     assert watched.return_value == 4
-    assert "http no longer knows it" in watched.stderr
+    assert "http no longer has it" in watched.stderr
 
 
 def test_options_for_addresses_are_refused_elsewhere(shell: Shell) -> None:
-    with pytest.raises(InvalidInput, match="are for an https:// address only"):
+    with pytest.raises(InvalidInput, match="are for an https:// URL only"):
         shell.watch(BUILD, "--status-path", "x")
-    with pytest.raises(InvalidInput, match="has no name and colon"):
+    with pytest.raises(InvalidInput, match="without a name and a colon"):
         shell.watch("http://127.0.0.1:9/", "--header", "nonsense")
 
 
 def test_a_word_can_not_mean_two_things(shell: Shell) -> None:
-    with pytest.raises(InvalidInput, match="'In Progress' can not mean two things"):
+    with pytest.raises(InvalidInput, match="Status 'In Progress' is given for both"):
         shell.watch("http://127.0.0.1:9/", "--succeeded", "in_progress", "--failed", "In Progress")
 
 
@@ -235,5 +235,5 @@ def test_executions_of_every_source_are_watched_together(
 
 
 def test_an_execution_of_an_unknown_source_is_not_added(shell: Shell) -> None:
-    with pytest.raises(InvalidInput, match="There is no source 'nobody'; known are drs, step-functions"):
+    with pytest.raises(InvalidInput, match=r"No source 'nobody'. Use one of drs, step-functions"):
         shell("executions", "add", "--plan", "p", "--source", "nobody")
