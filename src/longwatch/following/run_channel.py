@@ -101,6 +101,7 @@ class RunChannel:
         "_death",
         "_hub",
         "_source",
+        "_watched",
         "_writing",
         "completed",
         "drain",
@@ -128,6 +129,7 @@ class RunChannel:
         self._source = source
         self._hub = hub
         self._death: Death | None = None
+        self._watched: frozenset[ProcessIdentity] = frozenset()
         self._writing = JOURNAL_BACKOFF
 
     @property
@@ -252,6 +254,7 @@ class RunChannel:
         if self.progress.ending is not None:
             if self.drain is None:
                 self._hub.processes.unwatch(self)
+                self._watched = frozenset()
                 self.drain = Drain.begin(self._hub.now(), self._hub.limits)
                 self.request_poll()
                 self._hub.timers.schedule(self, self.drain.due)
@@ -267,9 +270,11 @@ class RunChannel:
         if self._death is not None and self._death.processes != processes:
             self._death = None
             self._hub.timers.cancel(self)
-        if self._death is None and processes:
-            self._hub.processes.watch(self, processes)
-            self.on_process_exit()
+        if self._death is None and processes != self._watched:
+            self._watched = processes
+            if processes:
+                self._hub.processes.watch(self, processes)
+                self.on_process_exit()
 
     def _share(self, page: Page, number: int) -> None:
         """Drop the own cursors of followers that have seen nothing that the channel has not seen too.
