@@ -1,4 +1,4 @@
-"""When to look again: schedules, backoff, a queue of what is due, and a manager that polls on them.
+"""When to poll: schedules, backoff, a queue of due times, and a manager that polls by them.
 
 The values are pure and need nothing but the standard library's basics; asyncio is loaded with the manager.
 """

@@ -184,7 +184,7 @@ class PollingManager:
         chosen = self._polls.values() if key is None else filter(None, [self._polls.get(key)])
         for shared in list(chosen):
             stopped = shared.cadence.stopped
-            shared.cadence = shared.cadence.touched(self._active_time())
+            shared.cadence = shared.cadence.after_activity(self._active_time())
             if shared.request is not None or not shared.subscribers:
                 continue
             if stopped:

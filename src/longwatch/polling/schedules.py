@@ -26,10 +26,10 @@ class Schedule(Protocol):
     def reason(self) -> str | None:
         """Why the schedule has stopped, for people; None while it runs."""
 
-    def looked(self, now: float, *, news: bool) -> Schedule:
+    def after_poll(self, now: float, *, news: bool) -> Schedule:
         """The state after a poll at this time; `news`: whether the result differs from the one before."""
 
-    def touched(self, now: float) -> Schedule:
+    def after_activity(self, now: float) -> Schedule:
         """The state after a user showed interest: a stopped or slowed schedule starts over."""
 
 
@@ -50,10 +50,10 @@ class Fixed:
     def reason(self) -> None:
         return None
 
-    def looked(self, now: float, *, news: bool) -> Fixed:
+    def after_poll(self, now: float, *, news: bool) -> Fixed:
         return self
 
-    def touched(self, now: float) -> Fixed:
+    def after_activity(self, now: float) -> Fixed:
         return self
 
 
@@ -73,7 +73,7 @@ class Ramp:
     step: float | None = None  # the current delay, unless the ramp has stopped
     started_at: float | None = None  # first poll, or the last touch
     news_at: float | None = None
-    looked_at: float | None = None
+    polled_at: float | None = None
 
     def __post_init__(self) -> None:
         _check("first delay of a ramp", self.first)
@@ -92,21 +92,21 @@ class Ramp:
     def reason(self) -> str | None:
         return f"no news for {self.quiet_seconds:g} s" if self._quiet() else None
 
-    def looked(self, now: float, *, news: bool) -> Ramp:
+    def after_poll(self, now: float, *, news: bool) -> Ramp:
         started_at = now if self.started_at is None else self.started_at
         step = self.step or self.first
         if now - started_at >= self.active_seconds:
             step = min(self.most, step * self.factor)
         news_at = now if news or self.news_at is None else self.news_at
-        return replace(self, step=step, started_at=started_at, news_at=news_at, looked_at=now)
+        return replace(self, step=step, started_at=started_at, news_at=news_at, polled_at=now)
 
-    def touched(self, now: float) -> Ramp:
-        return replace(self, step=None, started_at=now, news_at=now, looked_at=now)
+    def after_activity(self, now: float) -> Ramp:
+        return replace(self, step=None, started_at=now, news_at=now, polled_at=now)
 
     def _quiet(self) -> bool:
-        if self.looked_at is None or self.news_at is None:
+        if self.polled_at is None or self.news_at is None:
             return False
-        return self.looked_at - self.news_at >= self.quiet_seconds
+        return self.polled_at - self.news_at >= self.quiet_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +135,18 @@ class Phased:
         """The state when the work has reached this phase."""
         return self if phase == self.phase else replace(self, phase=phase)
 
-    def is_due(self, looked_at: float | None, now: float) -> bool:
+    def is_due(self, polled_at: float | None, now: float) -> bool:
         """Whether a poll is due: a whole delay after the last one, or never polled.
 
         A last poll more than a delay in the future was stamped by a wrong clock, and does not postpone this
         one.
         """
-        return looked_at is None or abs(now - looked_at) >= self.delay
+        return polled_at is None or abs(now - polled_at) >= self.delay
 
-    def looked(self, now: float, *, news: bool) -> Phased:
+    def after_poll(self, now: float, *, news: bool) -> Phased:
         return self
 
-    def touched(self, now: float) -> Phased:
+    def after_activity(self, now: float) -> Phased:
         return self
 
 
@@ -174,13 +174,13 @@ class Soonest:
         """Without this interval."""
         return Soonest(tuple(member for member in self.members if member[0] != interval))
 
-    def looked(self, now: float, *, news: bool) -> Soonest:
-        members = tuple((interval, each.looked(now, news=news)) for interval, each in self.members)
+    def after_poll(self, now: float, *, news: bool) -> Soonest:
+        members = tuple((interval, each.after_poll(now, news=news)) for interval, each in self.members)
         unchanged = all(new is old for (_, new), (_, old) in zip(members, self.members, strict=True))
         return self if unchanged else Soonest(members)
 
-    def touched(self, now: float) -> Soonest:
-        return Soonest(tuple((interval, each.touched(now)) for interval, each in self.members))
+    def after_activity(self, now: float) -> Soonest:
+        return Soonest(tuple((interval, each.after_activity(now)) for interval, each in self.members))
 
 
 def schedule_for(interval: float | None = None) -> Fixed | Ramp:
@@ -233,7 +233,7 @@ class Cadence:
 
     def succeeded(self, now: float, *, news: bool = True) -> Cadence:
         """The state after a successful poll: the backoff is reset."""
-        schedule = self.schedule.looked(now, news=news)
+        schedule = self.schedule.after_poll(now, news=news)
         if schedule is self.schedule and not self.failures:
             return self  # 50,000 of these a second must cost nothing
         return Cadence(schedule, self.backoff.succeeded())
@@ -244,13 +244,13 @@ class Cadence:
         """The state after a failed poll."""
         return Cadence(self.schedule, self.backoff.failed(draw=draw), _error_text(error))
 
-    def touched(self, now: float) -> Cadence:
+    def after_activity(self, now: float) -> Cadence:
         """The state after a user showed interest.
 
         The schedule starts over, and so does a backoff that had given up. One that has not continues:
         interest does not repair what fails.
         """
-        schedule = self.schedule.touched(now)
+        schedule = self.schedule.after_activity(now)
         if self.backoff.stopped:
             return Cadence(schedule, self.backoff.succeeded())
         return replace(self, schedule=schedule)

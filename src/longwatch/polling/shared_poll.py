@@ -54,7 +54,7 @@ class SharedPoll:
         """Add a subscriber. A stopped poll resumes, and a slowed one starts over."""
         self._reschedule(self._soonest().joined(subscriber.interval))
         if self.cadence.stopped:
-            self.cadence = self.cadence.touched(now)
+            self.cadence = self.cadence.after_activity(now)
         self.intervals[subscriber.interval] += 1
         self.subscribers[subscriber] = None
 

@@ -53,14 +53,14 @@ def test_interest_revives_what_gave_up_and_what_had_no_news() -> None:
     assert quiet.reason == "no news for 120 s"
     for cadence in (gave_up, quiet):
         assert cadence.stopped
-        assert cadence.touched(500).next_delay == 1
-        assert cadence.touched(500).reason is None
+        assert cadence.after_activity(500).next_delay == 1
+        assert cadence.after_activity(500).reason is None
 
 
 def test_interest_does_not_mend_what_fails() -> None:
     failing = ALWAYS_500_MS.failed().failed()
 
-    assert failing.touched(1).next_delay == failing.next_delay == 2
+    assert failing.after_activity(1).next_delay == failing.next_delay == 2
 
 
 def test_jitter_is_drawn_once_a_failure() -> None:

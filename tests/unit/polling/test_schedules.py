@@ -28,7 +28,7 @@ def looks(
     while clock.monotonic() <= until:
         now = clock.monotonic()
         found.append(now)
-        schedule = schedule.looked(now, news=not found[:-1] or now in news_at)
+        schedule = schedule.after_poll(now, news=not found[:-1] or now in news_at)
         if schedule.delay is None:
             break
         clock.sleep(schedule.delay)
@@ -83,27 +83,27 @@ def test_news_keeps_the_ramp_alive_and_does_not_quicken_it() -> None:
 
 
 def test_a_ramp_that_stopped_says_why_and_begins_again_when_touched() -> None:
-    stopped = Ramp().looked(0, news=True).looked(120, news=False)
+    stopped = Ramp().after_poll(0, news=True).after_poll(120, news=False)
 
-    again = stopped.touched(500)
+    again = stopped.after_activity(500)
 
     assert (stopped.delay, stopped.reason) == (None, "no news for 120 s")
     assert (again.delay, again.reason) == (1, None)
-    assert again.looked(529.9, news=False).delay == 1
-    assert again.looked(530, news=False).delay == 1.5
-    assert again.looked(619.9, news=False).delay is not None
-    assert again.looked(620, news=False).delay is None
+    assert again.after_poll(529.9, news=False).delay == 1
+    assert again.after_poll(530, news=False).delay == 1.5
+    assert again.after_poll(619.9, news=False).delay is not None
+    assert again.after_poll(620, news=False).delay is None
 
 
 @pytest.mark.parametrize(("at", "stops"), [(119.999, False), (120.0, True), (120.001, True)])
 def test_two_minutes_are_two_minutes(at: float, stops: bool) -> None:
-    ramp = Ramp().looked(0, news=True).looked(at, news=False)
+    ramp = Ramp().after_poll(0, news=True).after_poll(at, news=False)
 
     assert (ramp.delay is None) is stops
 
 
 def test_news_at_the_last_moment_keeps_it_alive() -> None:
-    assert Ramp().looked(0, news=True).looked(120, news=True).delay is not None
+    assert Ramp().after_poll(0, news=True).after_poll(120, news=True).delay is not None
 
 
 def test_an_interval_means_fixed_and_none_means_the_ramp() -> None:
@@ -145,10 +145,10 @@ def test_an_execution_is_due_a_whole_delay_after_its_last_poll(
 
 
 def test_a_phase_changes_the_delay_of_the_next_poll() -> None:
-    phased = EXECUTION_PHASES.looked(0, news=False)
+    phased = EXECUTION_PHASES.after_poll(0, news=False)
 
     assert phased.delay == 45
-    assert phased.in_phase("started").touched(1).delay == 15
+    assert phased.in_phase("started").after_activity(1).delay == 15
     assert phased.in_phase("pending") is phased
     assert phased.reason is None
 
@@ -160,27 +160,27 @@ def test_phases_of_ones_own_can_be_values_in_a_set() -> None:
 def test_the_soonest_of_several_decides_and_one_that_stopped_does_not_stop_the_others() -> None:
     both = Soonest().joined(10.0).joined(None)
 
-    young = both.looked(0, news=True)
-    old = young.looked(200, news=False)
+    young = both.after_poll(0, news=True)
+    old = young.after_poll(200, news=False)
 
     assert young.delay == 1
     assert (old.delay, old.reason) == (10, None)
 
 
 def test_when_the_last_that_goes_on_has_left_the_soonest_stops_and_says_why() -> None:
-    both = Soonest().joined(10.0).joined(None).looked(0, news=True).looked(200, news=False)
+    both = Soonest().joined(10.0).joined(None).after_poll(0, news=True).after_poll(200, news=False)
 
     left = both.left(10.0)
 
     assert (left.delay, left.reason) == (None, "no news for 120 s")
-    assert left.touched(200).delay == 1
+    assert left.after_activity(200).delay == 1
     assert (Soonest().delay, Soonest().reason) == (None, "no subscribers")
 
 
 def test_a_look_at_fixed_intervals_alone_makes_no_new_value() -> None:
     soonest = Soonest().joined(10.0).joined(2.0)
 
-    assert soonest.looked(0, news=True) is soonest
+    assert soonest.after_poll(0, news=True) is soonest
     assert soonest.delay == 2
 
 
