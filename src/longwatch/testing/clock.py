@@ -1,4 +1,4 @@
-"""A clock that moves only when told to: sleeping takes no time, and every sleep is remembered."""
+"""A clock that tests advance: sleeping takes no time, and every sleep is recorded."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class FakeClock:
         return self._passed_us / 1_000_000
 
     def sleep(self, seconds: float) -> None:
-        """Let this much virtual time pass at once, and remember it in `slept`."""
+        """Advance virtual time at once and record the sleep in `slept`."""
         self.advance(max(0.0, seconds))
         self.slept.append(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass without anybody having slept."""
+        """Advance virtual time without a sleep."""
         if seconds < 0:
             raise ValueError(
                 f"time only passes forward; to set the wall clock back by {-seconds} s, use `set`"
@@ -39,6 +39,6 @@ class FakeClock:
             self._passed_us += microseconds
 
     def set(self, now_ms: int) -> None:
-        """Set the wall clock, forward or back, as an administrator would; monotonic time stays."""
+        """Set the wall clock, forward or back; monotonic time does not change."""
         with self._lock:
             self._wall_us = now_ms * 1000

@@ -1,4 +1,4 @@
-"""Journals that fail on request, for tests of what depends on one."""
+"""Journals that fail on request, for tests of code that uses one."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ T = TypeVar("T")
 
 
 class Gate(Protocol):
-    """Makes the call, or raises; perhaps one after the other."""
+    """Makes the call, raises, or both."""
 
     def __call__(self, name: str, call: Callable[[], T]) -> T: ...
 
 
 def intercepted(journal: Journal, gate: Gate) -> Journal:
-    """The same journal, with all that following and recording ask of it. `gate` is told the method's name."""
+    """The journal with every call through `gate`, which gets the method's name."""
     kind = InterceptedArrivals if isinstance(journal, Arrivals) else Intercepted
     return cast(Journal, kind(journal, gate))
 
 
 class Intercepted:
-    """What a hub and a producer ask of any journal."""
+    """The methods of a journal that hubs and producers use."""
 
     def __init__(self, journal: Any, gate: Gate) -> None:
         self._journal = journal
@@ -70,7 +70,7 @@ class Intercepted:
 
 
 class InterceptedArrivals(Intercepted):
-    """A class of its own: a hub tells by the methods whether a journal numbers what arrives."""
+    """A separate class, because a hub checks for these methods."""
 
     @property
     def generation(self) -> int:
@@ -89,38 +89,38 @@ class InterceptedArrivals(Intercepted):
         return cast(ChangeSignal, self._journal.subscribe(on_change))
 
 
-FOR_EVER = -1
+FOREVER = -1
 
 
 class FaultyJournal(ClosesOnExit):
-    """Another journal, with faults. Reading always works; `appends` counts the calls of `append`."""
+    """A journal with faults in front of it. Reading always works; `appends` counts the calls of `append`."""
 
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal = journal if journal is not None else MemoryJournal()
         self.appends = 0
         self._lock = threading.Lock()
         self._failures = 0  # to come
-        self._error: Exception = Unreachable("the journal does not answer")
+        self._error: Exception = Unreachable("the journal does not respond")
         self._timeouts = 0  # to come
         self._refused: Callable[[Event], bool] = lambda event: False
 
-    def fail(self, times: int = FOR_EVER, error: Exception | None = None) -> None:
-        """Let the next appends fail and store nothing; without a number, until `recover`."""
+    def fail(self, times: int = FOREVER, error: Exception | None = None) -> None:
+        """Make the next appends fail and store nothing; without a number, until `recover`."""
         with self._lock:
             self._failures = times
-            self._error = error if error is not None else Unreachable("the journal does not answer")
+            self._error = error if error is not None else Unreachable("the journal does not respond")
 
     def time_out(self, times: int = 1) -> None:
-        """Let the next appends store everything and fail nevertheless, as when the answer is lost."""
+        """Make the next appends store everything and fail, like a lost response."""
         with self._lock:
             self._timeouts = times
 
     def refuse(self, which: Callable[[Event], bool]) -> None:
-        """Refuse these events for good. A batch with one of them stores nothing."""
+        """Reject these events permanently. A batch with one of them stores nothing."""
         self._refused = which
 
     def recover(self) -> None:
-        """Work as a journal should."""
+        """Stop all faults."""
         with self._lock:
             self._failures = self._timeouts = 0
             self._refused = lambda event: False
@@ -155,7 +155,7 @@ class FaultyJournal(ClosesOnExit):
         if not self._timeouts:
             return None
         self._timeouts -= 1 if self._timeouts > 0 else 0
-        return Unreachable("the answer did not come in time")
+        return Unreachable("no response in time")
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False

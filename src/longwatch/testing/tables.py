@@ -1,4 +1,4 @@
-"""A table in memory that answers as DynamoDB documents it: for many examples, and for failing at will."""
+"""A table in memory that behaves as DynamoDB documents, and one that fails on request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from longwatch.storage.dynamodb.errors import KEYS
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 TableFaultPlan = Callable[[], str]
-"""What becomes of a call: "" is answered, "before" does nothing and fails, "after" is done and fails."""
+"""The result of a call: "" succeeds, "before" fails without effect, "after" takes effect and fails."""
 
 
 @dataclass
 class SimulatedTable:
-    """A `Table` without an engine. `page_items` stands for the 1 MB at which a page ends."""
+    """A `Table` in memory. `page_items` replaces DynamoDB's page limit of 1 MB."""
 
     layout: str
     page_items: int = 1_000
@@ -50,19 +50,19 @@ class SimulatedTable:
             partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
             partition.put(_sort(item[self._sort]), item)
 
-    def query(self, wanted: KeyRange) -> ItemPage:
+    def query(self, key_range: KeyRange) -> ItemPage:
         with self._lock:
             self.calls.append("query")
-            low, high = _sort(wanted.low), _sort(wanted.high)
+            low, high = _sort(key_range.low), _sort(key_range.high)
             if low > high:
                 raise ValueError("BETWEEN wants the lower bound first")
-            partition = self._partitions.get(wanted.partition["S"], _EMPTY)
-            most = min(self.page_items, wanted.limit or self.page_items)
-            start = None if wanted.start is None else _sort(wanted.start[self._sort])
-            keys = partition.between(low, high, start, backward=wanted.backward, most=most)
+            partition = self._partitions.get(key_range.partition["S"], _EMPTY)
+            most = min(self.page_items, key_range.limit or self.page_items)
+            start = None if key_range.start is None else _sort(key_range.start[self._sort])
+            keys = partition.between(low, high, start, backward=key_range.backward, most=most)
             page = [partition.items[key] for key in keys]
             self.items_read += len(page)
-            # As DynamoDB does, go on after a page that is just full, even if nothing is left.
+            # Like DynamoDB, a full page has a next key even if no item follows.
             return ItemPage(page, self._key(page[-1]) if len(page) == most else None)
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
@@ -71,16 +71,16 @@ class SimulatedTable:
             items = self.items
             begin = 0 if start is None else 1 + [self._key(item) for item in items].index(start)
             page = items[begin : begin + self.page_items]
-            kept = {names[path.split(".")[0]] for path in projection.split(", ")}
-            shown = [{name: value for name, value in item.items() if name in kept} for item in page]
-            return ItemPage(shown, self._key(page[-1]) if begin + len(page) < len(items) else None)
+            selected = {names[path.split(".")[0]] for path in projection.split(", ")}
+            projected = [{name: value for name, value in item.items() if name in selected} for item in page]
+            return ItemPage(projected, self._key(page[-1]) if begin + len(page) < len(items) else None)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     @property
     def items(self) -> list[AttributeMap]:
-        """Everything in the table."""
+        """All items of the table."""
         return [item for partition in self._partitions.values() for item in partition.items.values()]
 
     def _key(self, item: AttributeMap) -> AttributeMap:
@@ -124,7 +124,7 @@ def _sort(value: AttributeValue) -> Any:
 
 @dataclass
 class FailingTable:
-    """A table whose puts and queries fail as the plans say for each of them."""
+    """A table whose puts and queries fail according to plans."""
 
     table: Table
     plan: TableFaultPlan  # of puts
@@ -134,10 +134,10 @@ class FailingTable:
         failure = self.plan()
         if failure == "before":
             raise throttled()
-        answer = self.table.put(item, condition)
+        response = self.table.put(item, condition)
         if failure == "after":
-            raise no_answer()
-        return answer
+            raise lost_response()
+        return response
 
     def overwrite(self, item: AttributeMap) -> None:
         failure = self.plan()
@@ -145,16 +145,16 @@ class FailingTable:
             raise throttled()
         self.table.overwrite(item)
         if failure == "after":
-            raise no_answer()
+            raise lost_response()
 
-    def query(self, wanted: KeyRange) -> ItemPage:
+    def query(self, key_range: KeyRange) -> ItemPage:
         failure = self.query_plan()
         if failure == "before":
             raise throttled()
-        answer = self.table.query(wanted)
+        response = self.table.query(key_range)
         if failure == "after":
-            raise no_answer()
-        return answer
+            raise lost_response()
+        return response
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         return self.table.scan(names=names, projection=projection, start=start)
@@ -164,17 +164,17 @@ class FailingTable:
 
 
 def throttled() -> LongwatchError:
-    """The store asked for fewer requests, and did nothing."""
-    return Throttled("asked for fewer requests, by the test")
+    """The error of a throttled call without effect."""
+    return Throttled("throttled by the test")
 
 
-def no_answer() -> LongwatchError:
-    """The store did what it was asked for, and nobody heard of it."""
-    return Unreachable("no answer in time, by the test")
+def lost_response() -> LongwatchError:
+    """The error of a call that took effect and whose response was lost."""
+    return Unreachable("no response in time, by the test")
 
 
 def failing_at(number: int, failure: str) -> TableFaultPlan:
-    """A plan that lets only this one call fail, counted from 1."""
+    """A plan that fails only this call, counted from 1."""
     lock, calls = threading.Lock(), [0]
 
     def plan() -> str:
@@ -186,7 +186,7 @@ def failing_at(number: int, failure: str) -> TableFaultPlan:
 
 
 def failing_by_chance(seed: int, share: float) -> TableFaultPlan:
-    """A plan that lets about this share of all calls fail, before or after they were done."""
+    """A plan that fails about this share of all calls, before or after their effect."""
     random, lock = Random(seed), threading.Lock()
 
     def plan() -> str:

@@ -28,7 +28,7 @@ from tests.simulation.executions.world import (
 TICK_SECONDS = 15.0
 LOOK_SECONDS = 8.0
 CALM_TICK_SECONDS = 30.0
-MOST_SKEW_MS = 2_000
+MAX_SKEW_MS = 2_000
 FAR_SKEW_MS = 50_000  # two such clocks are up to 100 seconds apart
 JUMP_MS = 600_000
 
@@ -74,7 +74,7 @@ class Machine:
     def __init__(self, world: ExecutionWorld, name: str) -> None:
         self.world, self.name = world, name
         self.random = Random(f"{world.random.random()}/{name}")
-        self.clock = Skewed(world.clock, self.random.randint(-MOST_SKEW_MS, MOST_SKEW_MS))
+        self.clock = Skewed(world.clock, self.random.randint(-MAX_SKEW_MS, MAX_SKEW_MS))
         if Fault.CLOCKS in world.faults:
             self.clock = _wrong_clock(world, Random(f"{self.random.random()}/clock"))
         self._lives = 0

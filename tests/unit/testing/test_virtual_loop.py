@@ -10,7 +10,7 @@ import pytest
 from longwatch.testing.clock import START_MS
 from longwatch.testing.simulation.virtual_loop import (
     LoopClock,
-    PretendedThreads,
+    SimulatedThreads,
     SkewedClock,
     Stuck,
     VirtualLoop,
@@ -59,7 +59,7 @@ def test_what_a_pretended_thread_calls_comes_later_and_in_its_order() -> None:
                 loop.call_soon_threadsafe(lambda name=name: heard.append((name, round(loop.time(), 6))))
             return "answer"
 
-        answer = await asyncio.wrap_future(PretendedThreads(loop, lambda: (1.0, 0.5)).submit(call))
+        answer = await asyncio.wrap_future(SimulatedThreads(loop, lambda: (1.0, 0.5)).submit(call))
         return [*heard, (answer, round(loop.time(), 6))]
 
     assert in_virtual_time(story) == [("first", 1.5), ("second", 1.5), ("third", 1.5), ("answer", 1.5)]
@@ -69,7 +69,7 @@ def test_the_pretended_thread_raises_to_whoever_asked() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
-        await asyncio.wrap_future(PretendedThreads(loop, lambda: (0.0, 0.0)).submit(lambda: 1 // 0))
+        await asyncio.wrap_future(SimulatedThreads(loop, lambda: (0.0, 0.0)).submit(lambda: 1 // 0))
 
     with pytest.raises(ZeroDivisionError):
         in_virtual_time(story)

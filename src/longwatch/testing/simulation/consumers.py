@@ -1,4 +1,4 @@
-"""Those who follow a run, and what must be true of what they get."""
+"""Consumers of a run, and the checks of what they receive."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from longwatch.model.event import START, Cursor, Event, Order
 
 
 class Consumer(Protocol):
-    """Takes the items of one run, and can go on after a crash of its process."""
+    """Receives the items of one run, and resumes after a crash of its process."""
 
     def take(self, item: Item) -> None:
         """The next item."""
 
     def crash(self) -> Cursor:
-        """The process is gone: forget what was not saved, and say from which cursor to go on."""
+        """The process crashed: drop what was not saved, and return the cursor to resume from."""
 
     def check(self, events: Sequence[Event]) -> None:
-        """The watch is over, and the run has these events. Raise AssertionError if something is wrong."""
+        """The watch is over, and the run has these events. Raise AssertionError for a wrong result."""
 
 
 class SavingConsumer:
-    """Saves its cursor after every so many items, and has nothing else to do."""
+    """Saves its cursor after every n-th item."""
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -40,67 +40,67 @@ class SavingConsumer:
         return self._saved
 
     def check(self, events: Sequence[Event]) -> None:
-        """Nothing of its own."""
+        """No check of its own."""
 
 
 class CheckedConsumer:
-    """A consumer under the eyes of the simulator. Raises AssertionError at the first broken promise."""
+    """Checks the items of a consumer. Raises AssertionError at the first violation."""
 
     def __init__(self, run_id: str, consumer: Consumer) -> None:
         self.run_id = run_id
-        self.kept: dict[str, Event] = {}  # by id: what came, less what was lost in crashes
+        self.received: dict[str, Event] = {}  # by ID, without those lost in crashes
         self._consumer = consumer
         self._began = START
-        self._items: list[Item] = []  # of the watch that goes on now
+        self._items: list[Item] = []  # of the current watch
         self._ids: list[str] = []  # of its events
         self._top: Order | None = None
         self.ended: Ended | None = None
 
     def take(self, item: Item) -> None:
-        """Check an item and hand it on."""
+        """Check an item and pass it on."""
         assert self.ended is None, f"{item!r} came after {self.ended!r}"
         if isinstance(item, Followed):
             self._check_event(item)
         elif isinstance(item, CaughtUp):
             before = [each for each in self._items if isinstance(each, CaughtUp)]
-            assert not before, "it was told twice that it has caught up"
+            assert not before, "CaughtUp came twice"
         elif isinstance(item, Ended):
             self.ended = item
         self._items.append(item)
         self._consumer.take(item)
 
     def crash(self) -> Cursor:
-        """The process of the consumer is gone, or it has left. Returns where it goes on."""
+        """The process crashed, or the consumer left. Returns the cursor to resume from."""
         cursor = self._consumer.crash()
         for item in reversed(self._items):
             if item.cursor == cursor:
                 break
             if isinstance(item, Followed):
-                del self.kept[self._ids.pop()]
+                del self.received[self._ids.pop()]
         else:
-            assert cursor == self._began, f"it goes on from {cursor!r}, which it was never given"
+            assert cursor == self._began, f"it resumes from {cursor!r}, which it never received"
         self._began, self._items, self._ids, self._top = cursor, [], [], None
         self.ended = None
         return cursor
 
-    def check(self, events: Sequence[Event], *, all_of_them: bool) -> None:
+    def check(self, events: Sequence[Event], *, is_complete: bool) -> None:
         """The watch is over. These are the events of the run."""
-        there = {event.event_id: event for event in events}
-        assert len(there) == len(events), f"the store of {self.run_id} holds an event twice"
-        missing = [event_id for event_id in there if event_id not in self.kept]
-        assert not (missing and all_of_them), f"never came: {', '.join(missing)}"
-        for event_id, event in self.kept.items():
-            assert there.get(event_id) == event, f"{event_id} came other than it is stored: {event!r}"
-        if all_of_them:
+        stored = {event.event_id: event for event in events}
+        assert len(stored) == len(events), f"the store of {self.run_id} holds an event twice"
+        missing = [event_id for event_id in stored if event_id not in self.received]
+        assert not (missing and is_complete), f"never came: {', '.join(missing)}"
+        for event_id, event in self.received.items():
+            assert stored.get(event_id) == event, f"{event_id} came other than it is stored: {event!r}"
+        if is_complete:
             self._consumer.check(events)
 
     def _check_event(self, item: Followed) -> None:
         event = item.event
         assert event.run_id == self.run_id, f"{event.event_id} of {event.run_id} leaked into {self.run_id}"
-        assert event.event_id not in self.kept, f"{event.event_id} came twice"
+        assert event.event_id not in self.received, f"{event.event_id} came twice"
         late = self._top is not None and event.order < self._top
         assert item.late == late, f"{event.event_id} is{'' if late else ' not'} late, and marked otherwise"
         if not late:
             self._top = event.order
-        self.kept[event.event_id] = event
+        self.received[event.event_id] = event
         self._ids.append(event.event_id)

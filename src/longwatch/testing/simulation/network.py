@@ -1,4 +1,4 @@
-"""The network of a simulation: faults between a program and its store, writes that land later."""
+"""The network of a simulation: faults between programs and their store, and delayed writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 from longwatch.errors import LongwatchError, Unreachable
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
-from longwatch.testing.tables import no_answer, throttled
+from longwatch.testing.tables import lost_response, throttled
 
 
 @dataclass(eq=False, slots=True)
@@ -23,7 +23,7 @@ class _Underway:
 
 
 class Network:
-    """Carries appends. `delay` says how long one takes, there or back."""
+    """Delivers appends. `delay` returns the seconds of one direction."""
 
     def __init__(
         self, random: Random, delay: Callable[[], float], mark: Callable[[str, Sequence[Event]], None]
@@ -35,14 +35,14 @@ class Network:
         self._underway: dict[_Underway, None] = {}
 
     async def append(self, journal: Journal, events: Sequence[Event]) -> None:
-        """Append, as a blocking call in a thread does. Whoever is cancelled meanwhile has still sent it."""
+        """Append like a blocking call in a thread: a cancelled caller has sent it nevertheless."""
         request = _Underway(journal, events, self._loop.create_future())
         self._underway[request] = None
         request.timer = self._loop.call_later(self._delay(), self._land, request)
         await request.answer
 
     def land_one(self) -> bool:
-        """Let one of the writes arrive now. False: none is under way."""
+        """Deliver one pending write now; False without any."""
         if not self._underway:
             return False
         request = self._random.choice(list(self._underway))
@@ -52,7 +52,7 @@ class Network:
         return True
 
     async def idle(self, run_id: str) -> None:
-        """Until nothing of this run is under way."""
+        """Wait until no write of this run is pending."""
         while any(  # noqa: ASYNC110
             event.run_id == run_id for request in self._underway for event in request.events
         ):
@@ -70,7 +70,7 @@ class Network:
 
 
 def _answer(answer: asyncio.Future[None], problem: LongwatchError | None) -> None:
-    if answer.done():  # whoever asked is gone
+    if answer.done():  # the caller is gone
         return
     if problem is None:
         answer.set_result(None)
@@ -82,9 +82,9 @@ T = TypeVar("T")
 
 READING, WRITING = "reading", "writing"
 
-QUICK_SECONDS = 0.02  # what a request usually takes at most, one way
-SLOW_SECONDS = 1.5  # what a slow one takes at most
-LANDS_BETWEEN_SHARE = 0.3  # of queries: something is written just before their answer
+QUICK_SECONDS = 0.02  # usual upper limit, one way
+SLOW_SECONDS = 1.5  # upper limit of a slow request
+LANDS_BETWEEN_SHARE = 0.3  # of queries: a write arrives just before the response
 
 _WORDS = {
     (READING, "before"): "reads throttled",
@@ -96,7 +96,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class SimulatedOutage:
-    """Nobody of one side reaches the store for a while."""
+    """A period in which readers or writers cannot reach the store."""
 
     side: str
     begins: float  # seconds
@@ -105,16 +105,16 @@ class SimulatedOutage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRates:
-    """How bad the faults of a simulation is. Shares are of all calls."""
+    """The rates of faults, as shares of all calls."""
 
     throttled: float = 0.0
-    lost: float = 0.0  # done, but the answer does not arrive
+    lost: float = 0.0  # takes effect, but the response is lost
     slow: float = 0.0
     outages: tuple[SimulatedOutage, ...] = ()
 
 
 class FaultModel:
-    """Decides for each call what becomes of it."""
+    """Decides the fault of each call."""
 
     def __init__(
         self, rates: FaultRates, random: Random, now: Callable[[], float], count: Callable[[str], None]
@@ -126,15 +126,15 @@ class FaultModel:
         self._lands: Callable[[], bool] = lambda: False
 
     def calm_down(self) -> None:
-        """Nothing goes wrong any more, though some things still take long."""
+        """Stop all faults except slow requests."""
         self._rates = FaultRates(slow=self._rates.slow)
 
     def writes_land(self, lands: Callable[[], bool]) -> None:
-        """Call this to let a write that is under way reach the store at this very moment."""
+        """Set the function that delivers a pending write at once."""
         self._lands = lands
 
     def fate(self, side: str) -> str:
-        """What becomes of a call, as a plan of a `FailingTable` says it. Raises in an outage."""
+        """The fault of a call, as in a plan of `FailingTable`. Raises during an outage."""
         rates, now = self._rates, self._now()
         if any(each.side == side and each.begins <= now < each.ends for each in rates.outages):
             self._count(f"{side} in an outage")
@@ -149,22 +149,22 @@ class FaultModel:
         return what
 
     def gate(self, side: str, call: Callable[[], T]) -> T:
-        """Make a call, unless it fails before or after."""
+        """Make a call with its fault."""
         fate = self.fate(side)
         if fate == "before":
             raise throttled()
-        answer = call()
+        result = call()
         if fate == "after":
-            raise no_answer()
-        return answer
+            raise lost_response()
+        return result
 
     def delay(self) -> float:
-        """How long something takes to arrive."""
+        """The delay of one direction."""
         if self._random.random() < self._rates.slow:
             self._count("slow requests")
             return self._random.uniform(QUICK_SECONDS, SLOW_SECONDS)
         return self._random.uniform(0.0, QUICK_SECONDS)
 
     def delays(self) -> tuple[float, float]:
-        """There and back."""
+        """The delays of both directions."""
         return self.delay(), self.delay()

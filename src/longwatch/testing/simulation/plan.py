@@ -1,4 +1,4 @@
-"""What a seed stands for: which store, which runs and writers, how many watch, and what goes wrong when."""
+"""The plan of a seed: store, runs, writers, watchers and faults."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from random import Random
 from longwatch.testing.simulation.network import READING, WRITING, FaultRates, SimulatedOutage
 from longwatch.testing.simulation.stores import STORES
 
-# On DynamoDB a reader looks back 30 s, and what is stored 20 s after its time is announced. What is left
-# between the two is for clocks that differ by up to 8 s, and for requests that take up to 1.5 s.
-MOST_SKEW_MS = 4_000
-MOST_LATE_MS = 12_000  # an event is stamped so long before it is sent
-LONG_SECONDS = 150.0  # a run that takes longer shows what grows with it
+# On DynamoDB a reader looks back 30 s, and events that are stored 20 s after their time are announced. The
+# difference covers clocks that differ by up to 8 s, and requests of up to 1.5 s.
+MAX_SKEW_MS = 4_000
+MAX_LATE_MS = 12_000  # between the time of an event and its append
+LONG_SECONDS = 150.0  # a longer run reveals growing state
 LARGE_PAGE = 1_000  # items
 
 
 class RunEnd(StrEnum):
-    """How a run comes to its end."""
+    """The end of a run."""
 
     COMPLETE = "complete"
     FAILED = "failed"
-    DEAD = "dead"  # its process is gone without a word
-    OPEN = "open"  # nobody ever ends it
+    DEAD = "dead"  # its process exits without reporting an outcome
+    OPEN = "open"  # it never ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterPlan:
-    """One writer of a run. Shares are of what it writes."""
+    """One writer of a run. Shares are of its events."""
 
     skew_ms: int
     pause_seconds: float  # between groups of events, on average
-    most_events: int  # in a group
-    same_instant: float  # groups of which all events have one time
+    max_events: int  # in a group
+    same_instant: float  # groups of events with the same time
     late: float
-    duplicated: float  # sent again, at once or after a while
-    crashes: tuple[tuple[float, float], ...]  # after so many seconds of work, for so many
+    duplicated: float  # sent again, at once or later
+    crashes: tuple[tuple[float, float], ...]  # seconds of work before it, and seconds until the restart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +47,8 @@ class RunPlan:
     seconds: float  # of work
     end: RunEnd
     writers: tuple[WriterPlan, ...]
-    foreign_seconds: float | None  # between events without a number; None: there are none
-    stragglers: bool  # some events come after the terminal one
+    foreign_seconds: float | None  # between events without a number; None: no such events
+    stragglers: bool  # some events follow the terminal one
     watchers: int
 
 
@@ -77,7 +77,7 @@ def draw_plan(seed: int, random: Random, *, store: str | None = None) -> Simulat
     longest_run = max(run.seconds for run in runs)
     return SimulationPlan(
         store=store if store is not None else random.choice(STORES),
-        # With small pages a look far back takes many requests, which in bad faults never all succeed.
+        # With small pages a wide scan takes many requests, which never all succeed with many faults.
         page_items=random.choice([3, 7, LARGE_PAGE]) if longest_run < LONG_SECONDS else LARGE_PAGE,
         page_events=random.choice([2, 7, 100]),
         buffer_events=random.choice([4, 20, 1_000]),
@@ -94,7 +94,7 @@ def _run(run_id: str, random: Random, longest: float) -> RunPlan:
     end = random.choice([RunEnd.COMPLETE, RunEnd.COMPLETE, RunEnd.FAILED, RunEnd.DEAD, RunEnd.OPEN])
     seconds = random.uniform(1.0, longest)
     foreign = random.choice([None, None, random.uniform(0.2, 3.0)])
-    if foreign is not None and random.random() < 0.15:  # one that goes on for long
+    if foreign is not None and random.random() < 0.15:  # a long run
         seconds, foreign = random.uniform(LONG_SECONDS, 210.0), random.uniform(0.3, 0.6)
     return RunPlan(
         run_id=run_id,
@@ -110,9 +110,9 @@ def _run(run_id: str, random: Random, longest: float) -> RunPlan:
 def _writer(random: Random, seconds: float) -> WriterPlan:
     crashes = random.choice([0, 0, 1, 2])
     return WriterPlan(
-        skew_ms=random.choice([0, random.randint(-200, 200), random.randint(-MOST_SKEW_MS, MOST_SKEW_MS)]),
+        skew_ms=random.choice([0, random.randint(-200, 200), random.randint(-MAX_SKEW_MS, MAX_SKEW_MS)]),
         pause_seconds=max(random.choice([0.05, 0.4, 2.0]), seconds / 20),
-        most_events=random.choice([1, 3, 6]),
+        max_events=random.choice([1, 3, 6]),
         same_instant=random.choice([0.0, 0.3, 1.0]),
         late=random.choice([0.0, 0.1, 0.4]),
         duplicated=random.choice([0.0, 0.1]),

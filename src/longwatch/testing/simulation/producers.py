@@ -1,6 +1,6 @@
-"""Producers of a simulation: where they write, their clock, a disk that survives crashes, and a recorder.
+"""Producers of a simulation: their context, and a recorder.
 
-It numbers its events, keeps what it cannot store in an outbox, and announces what is late.
+The recorder numbers its events, keeps undelivered ones in an outbox, and announces late ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from longwatch.model.event import Event
 from longwatch.recording.delivery import retry_seconds
 from longwatch.recording.outbox import announcements
 from longwatch.testing.simulation.network import Network
-from longwatch.testing.simulation.plan import MOST_LATE_MS, WriterPlan
+from longwatch.testing.simulation.plan import MAX_LATE_MS, WriterPlan
 from longwatch.testing.simulation.virtual_loop import SkewedClock
 
 
 class ProducerContext:
-    """All that a producer needs. It is the same one after a crash; only what is on the disk is left of it."""
+    """The environment of a producer. After a crash it is the same one, with only `disk` preserved."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class ProducerContext:
         self.clock = clock
         self.random = random
         self.disk: dict[str, Any] = {}
-        self.starts = 0  # before this one
-        self.closing = asyncio.Event()  # set when it is time to finish and return
+        self.starts = 0  # earlier starts of the producer
+        self.closing = asyncio.Event()  # set when the producer should finish and return
         self.promised: dict[str, Event] = {}
         self.announce_after_ms = journal.announce_after_ms
         self._journal = journal
         self._network = network
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Send these to the store. Raises as a journal does; some may be stored nevertheless."""
+        """Append to the store. Raises as a journal does; some events may be stored nevertheless."""
         await self._network.append(self._journal, events)
 
     def promise(self, events: Sequence[Event]) -> None:
-        """From now on these count as recorded: every follower has to get each of them once."""
+        """Declare these as recorded: every follower must receive each of them once."""
         for event in events:
             self.promised[event.event_id] = event
 
@@ -61,15 +61,15 @@ ProducerProgram = Callable[[ProducerContext], Awaitable[None]]
 """Writes events until `context.closing` is set, and returns when all that it promised is stored."""
 
 
-SHIPPED_TOGETHER = 10  # events: the more, the less likely that all of them get through bad faults
-AGAIN_SECONDS = 12.0  # a duplicate is sent up to so much later
-FOREIGN_PATIENCE_MS = 8_000  # whoever does not number events gives up before they would have to be announced
+SHIPPED_TOGETHER = 10  # events; larger batches rarely succeed with many faults
+AGAIN_SECONDS = 12.0  # latest repetition of an append
+UNNUMBERED_RETRY_MS = 8_000  # retries end before an event would have to be announced
 
 Count = Callable[[str], None]
 
 
 class SimulatedRecorder:
-    """One producer from its start to its end or its crash."""
+    """One producer until it ends or crashes."""
 
     def __init__(self, context: ProducerContext, plan: WriterPlan, count: Count) -> None:
         self.name = f"{context.name}.{context.starts}"
@@ -83,7 +83,7 @@ class SimulatedRecorder:
         self._again: list[tuple[float, list[Event]]] = []
 
     async def work(self) -> None:
-        """Write until it is time to finish, and ship what waits."""
+        """Write events and ship the outbox until `closing` is set."""
         context, plan = self._context, self._plan
         while not context.closing.is_set():
             await self._write()
@@ -93,7 +93,7 @@ class SimulatedRecorder:
             await self._pause(context.random.expovariate(1 / plan.pause_seconds))
 
     async def settle(self) -> None:
-        """Ship until nothing waits any more."""
+        """Ship until the outbox is empty."""
         while self._outbox:
             await asyncio.sleep(max(0.0, self._retry_at - self._context.clock.monotonic()))
             await self._ship()
@@ -115,10 +115,10 @@ class SimulatedRecorder:
         random, plan, at = self._context.random, self._plan, self._context.clock.now_ms()
         if random.random() < plan.late:
             self._count("late events")
-            at -= random.randint(1, MOST_LATE_MS)
+            at -= random.randint(1, MAX_LATE_MS)
         together = random.random() < plan.same_instant
         events = []
-        for index in range(random.randint(1, plan.most_events)):
+        for index in range(random.randint(1, plan.max_events)):
             events.append(self.event(at=at if together else at + index * random.randint(0, 3), n=index))
         if together and len(events) > 1:
             self._count("events of one instant")
@@ -133,12 +133,12 @@ class SimulatedRecorder:
         self._context.promise(events)
 
     async def _send(self, events: Sequence[Event]) -> bool:
-        """In some requests at once, which may overtake each other."""
+        """Send in parallel requests, which may overtake each other."""
         parts = _parts(events, self._context.random)
         if len(parts) > 1:
             self._count("requests side by side")
-        answers = await asyncio.gather(*map(self._context.append, parts), return_exceptions=True)
-        problems = [answer for answer in answers if answer is not None]
+        results = await asyncio.gather(*map(self._context.append, parts), return_exceptions=True)
+        problems = [result for result in results if result is not None]
         if not problems:
             self._failures = 0
             return True
@@ -150,18 +150,18 @@ class SimulatedRecorder:
         return False
 
     async def _ship(self) -> None:
-        """Some of what waits, then the word that it is there. Until that is stored, it goes on waiting."""
+        """Ship some events of the outbox and announce them; they stay in it until that is stored."""
         waiting = self._outbox[:SHIPPED_TOGETHER]
         if waiting and await self._send(waiting):
             now = self._context.clock.now_ms()
             shipped = self._context.disk["shipped"] = self._context.disk.get("shipped", 0) + 1
-            told = [
+            announced = [
                 replace(event, event_id=f"{self._context.name}-late-{shipped}")
                 for event in announcements(waiting, now)
             ]
-            if await self._send(told):
+            if await self._send(announced):
                 self._count("late batches")
-                self._context.promise(told)
+                self._context.promise(announced)
                 del self._outbox[: len(waiting)]
 
     async def _send_again(self) -> None:
@@ -181,7 +181,7 @@ class SimulatedRecorder:
 
 
 async def write_foreign(context: ProducerContext, pause_seconds: float) -> None:
-    """Somebody who neither numbers events nor announces anything."""
+    """Write events without numbers and announcements."""
     number = 0
     while not context.closing.is_set():
         number += 1
@@ -193,7 +193,7 @@ async def write_foreign(context: ProducerContext, pause_seconds: float) -> None:
             occurred_at=at,
             payload={"n": number},
         )
-        while context.clock.now_ms() - at < FOREIGN_PATIENCE_MS:
+        while context.clock.now_ms() - at < UNNUMBERED_RETRY_MS:
             try:
                 await context.append([event])
             except JournalUnavailable:

@@ -1,4 +1,4 @@
-"""The stores that can be simulated, each with a way to fail and a way to say what it truly holds."""
+"""The simulated stores, with faults and with direct access to their events."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ T = TypeVar("T")
 
 
 class Store(Protocol):
-    """Where the events of a simulation are."""
+    """The store of a simulation."""
 
     @property
     def calls(self) -> int:
-        """How many reached it so far."""
+        """The number of calls so far."""
 
     def journal(self, faults: FaultModel | None) -> Journal:
-        """The store as one more process opens it; without faults, nothing goes wrong."""
+        """The store as another process opens it; None: without faults."""
 
     def events(self, run_id: str) -> list[Event]:
-        """All events of the run that it holds, in their order."""
+        """All stored events of the run, in order."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
 
 
 class TableStore:
@@ -73,11 +73,11 @@ class TableStore:
         return _sorted([self._layout.read_event(item, run_id).event for item in mine])
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 class _ThreadlessJournal(DynamoJournal):
-    """Puts one after the other where it is called: threads would decide the order otherwise."""
+    """Puts events one by one in the caller's thread: threads would make the order random."""
 
     def __init__(self, table: Table, address: TableAddress, clock: Clock, make_reader: MakeReader) -> None:
         super().__init__(table, address, clock=clock, in_flight=1)
@@ -109,7 +109,7 @@ class _ThreadlessAppender(TableAppender):
 
 
 class JournalStore:
-    """Any journal: what is handed over is shared by everybody, and fails in front of it."""
+    """Any journal: all processes share it, with faults in front of it."""
 
     def __init__(self, journal: Journal) -> None:
         self._calls = 0

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from longwatch.testing.clock import START_MS
 
-IDLE_TURNS = 200_000  # of the loop in which no time passes: whoever needs more waits for itself
-INSTANT_SECONDS = 1e-9  # too short to matter, long enough to keep an order
+IDLE_TURNS = 200_000  # of the loop without any time passing; more of them are a busy loop
+INSTANT_SECONDS = 1e-9  # keeps the order of calls
 
 T = TypeVar("T")
 
 
 class Stuck(RuntimeError):
-    """Nothing is going to happen any more, or everything at once and for ever."""
+    """The loop has nothing left to do, or never lets time pass."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -32,9 +32,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._virtual = 0.0  # seconds
-        self._answer_seconds: float | None = None  # None: not in a pretended thread
+        self._answer_seconds: float | None = None  # None: not in a simulated thread
         super().__init__(_Jump(self._pass))
-        self._clock_resolution = 1e-9  # also where the machine's clock is coarser
+        self._clock_resolution = 1e-9  # even if the machine's clock is coarser
 
     def time(self) -> float:
         return self._virtual
@@ -44,7 +44,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def answers_after(self, seconds: float) -> Iterator[None]:
-        """In here it is as in a thread: what is called in the loop from it comes so much later."""
+        """A block that behaves like a thread: its calls into the loop arrive later by this delay."""
         before, self._answer_seconds = self._answer_seconds, seconds
         try:
             yield
@@ -56,18 +56,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Handle:
         if self._answer_seconds is None:
             return self.call_soon(callback, *args, context=context)
-        # A heap does not keep the order of what is due together, and a thread's calls must stay in theirs.
+        # A heap does not preserve the order of equal times, and the calls of a thread must stay in order.
         self._answer_seconds += INSTANT_SECONDS
         return self.call_later(self._answer_seconds, callback, *args, context=context)
 
     def timers(self) -> int:
-        """How many calls are planned and were not cancelled."""
+        """The number of scheduled calls that are not cancelled."""
         planned: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
         return sum(not handle.cancelled() for handle in planned)
 
 
 class _Jump(selectors.DefaultSelector):
-    """A selector that never waits: it lets the time pass instead."""
+    """A selector that advances virtual time instead of waiting."""
 
     def __init__(self, pass_time: Callable[[float], None]) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class _Jump(selectors.DefaultSelector):
 
 
 class LoopClock:
-    """A clock that goes with the running event loop's time, virtual or not."""
+    """A clock with the running event loop's time, virtual or not."""
 
     def now_ms(self) -> int:
         return START_MS + round(asyncio.get_running_loop().time() * 1000)
@@ -104,7 +104,7 @@ class LoopClock:
 
 
 class SkewedClock(LoopClock):
-    """The same, set wrong by so many milliseconds."""
+    """A loop clock that is wrong by a fixed number of milliseconds."""
 
     def __init__(self, skew_ms: int) -> None:
         self.skew_ms = skew_ms
@@ -114,24 +114,24 @@ class SkewedClock(LoopClock):
 
 
 def in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a story in an event loop of its own whose time passes at once."""
+    """Run a coroutine in an event loop with virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story())
 
 
 class AtOnce(Executor):
-    """Calls in the thread of whoever asks, so that virtual time cannot run ahead of it."""
+    """Runs calls in the caller's thread, so that virtual time cannot overtake them."""
 
     def submit(self, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
         try:
             future.set_result(call(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - that is what a future is for
+        except Exception as error:  # noqa: BLE001 - passed on by the future
             future.set_exception(error)
         return future
 
 
-class PretendedThreads(Executor):
+class SimulatedThreads(Executor):
     """Calls later in virtual time, and lets the answer take its time too, as threads and networks do.
 
     `delays` says how long it takes until the call is made, and from there until its answer arrives. In
@@ -154,7 +154,7 @@ class PretendedThreads(Executor):
         with self._loop.answers_after(after):
             try:
                 result = call()
-            except Exception as error:  # noqa: BLE001 - that is what a future is for
+            except Exception as error:  # noqa: BLE001 - passed on by the future
                 self._loop.call_soon_threadsafe(future.set_exception, error)
             else:
                 self._loop.call_soon_threadsafe(future.set_result, result)

@@ -1,4 +1,4 @@
-"""The processes that follow runs, and the watchers in them, who come, go, fall behind and crash."""
+"""The processes that follow runs, and their watchers, which start, stop, fall behind and crash."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from longwatch.testing.simulation.world import World
 from longwatch.testing.simulation.writers import RunWork
 
 PATIENCE_SECONDS = 600.0  # for a watch to end once all runs are over and nothing goes wrong
-SILENT_SECONDS = 40.0  # longer than any event is on its way unannounced
-LIVE_SECONDS = 60.0  # after which the cursor of a poll holds nothing of the history any more
-CURSOR_CHARACTERS = 1_000  # in it then, and for each event without a number that came in this time
+SILENT_SECONDS = 40.0  # longer than any unannounced event is delayed
+LIVE_SECONDS = 60.0  # after which the cursor of a poll has dropped the history
+CURSOR_CHARACTERS = 1_000  # of such a cursor, plus those of recent events without a number
 CHARACTERS_A_KEY = 10
 JOURNAL_AWAY = "the journal did not respond"  # in the message of a watch that may have missed late events
 
@@ -29,7 +29,7 @@ REASONS = {
 
 
 class SimulatedProcess:
-    """A process with a hub. After a crash there is another one in its place."""
+    """A process with a hub, which is replaced after a crash."""
 
     def __init__(self, world: World, name: str, *, sees_processes: bool) -> None:
         self.name = name
@@ -39,7 +39,7 @@ class SimulatedProcess:
         self.hub = self._make_hub()
 
     async def crash(self) -> None:
-        """Everything in it is gone at once."""
+        """End all watches and the hub at once."""
         self._world.count("crashes of followers")
         self._world.mark(self.name, "crashed")
         hub, self.hub = self.hub, self._make_hub()
@@ -56,7 +56,7 @@ class SimulatedProcess:
 
 
 class SimulatedWatcher:
-    """Somebody who wants to know everything about one run, whatever happens on the way."""
+    """Follows one run to its end, through crashes and restarts."""
 
     def __init__(self, world: World, work: RunWork, processes: list[SimulatedProcess], name: str) -> None:
         self.name = name
@@ -80,14 +80,14 @@ class SimulatedWatcher:
             if ended is None:
                 continue
             if ended.reason is Reason.SILENT and not self._is_late():
-                self._go_on()  # nothing had come for a while, and something may come yet
+                self._resume()  # more events may arrive
                 continue
             await self._work.is_over.wait()
             self._check(ended)
             return
 
     def _is_late(self) -> bool:
-        """Whether everything has been stored for so long that it must have come."""
+        """Whether everything was stored so long ago that it must have arrived."""
         over_at = self._work.over_at
         return over_at is not None and self._world.loop.time() >= over_at + SILENT_SECONDS - 1.0
 
@@ -114,7 +114,7 @@ class SimulatedWatcher:
             assert self._consumer.ended is not None, f"the watch of {self._work.run_id} ended without a word"
             return self._consumer.ended
         self._world.counts.endings["left or crashed"] += 1
-        self._go_on()
+        self._resume()
         await asyncio.sleep(self._random.choice([0.0, self._random.uniform(0.0, 20.0)]))
         return None
 
@@ -144,19 +144,19 @@ class SimulatedWatcher:
         async with aclosing(aiter(follower)) as items:
             async for item in items:
                 self._world.counts.delivered += 1
-                self._world.mark(self.name, _told(item))
+                self._world.mark(self.name, _describe(item))
                 self._consumer.take(item)
-                self._check_room(process.hub, follower)
+                self._check_memory(process.hub, follower)
                 if self._random.random() < slow and not self._world.is_calm.is_set():
                     self._world.count("slow consumers")
                     await asyncio.sleep(self._random.uniform(0.0, 3.0))
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self._cursor = self._consumer.crash()
-        self._world.mark(self.name, f"goes on from a cursor of {len(self._cursor)} characters")
+        self._world.mark(self.name, f"resumes from a cursor of {len(self._cursor)} characters")
 
-    def _check_room(self, hub: SimulatedHub, follower: Follower) -> None:
-        """That what is held for it does not grow with the run."""
+    def _check_memory(self, hub: SimulatedHub, follower: Follower) -> None:
+        """Check that the memory for it does not grow with the run."""
         size = hub.cursor_size(self._work.run_id, live_seconds=LIVE_SECONDS)
         remembered = LIVE_SECONDS / (self._work.plan.foreign_seconds or LIVE_SECONDS)
         limit = CURSOR_CHARACTERS + CHARACTERS_A_KEY * remembered
@@ -172,10 +172,10 @@ class SimulatedWatcher:
         self._world.counts.endings["ended, the journal was away" if was_away else ended.reason.value] += 1
         reasons = REASONS[run.end]
         assert ended.reason in reasons, f"the watch of {run.run_id} ended as {ended.reason}: {message}"
-        self._consumer.check(self._world.store.events(run.run_id), all_of_them=not was_away)
+        self._consumer.check(self._world.store.events(run.run_id), is_complete=not was_away)
 
 
-def _told(item: object) -> str:
+def _describe(item: object) -> str:
     event = getattr(item, "event", None)
     if event is not None:
         return f"got {event.event_id}{' late' if getattr(item, 'late', False) else ''}"

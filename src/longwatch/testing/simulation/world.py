@@ -1,4 +1,4 @@
-"""The world of one simulation: what all its programs share, and the trace of what happened."""
+"""The world of one simulation: the state that its programs share, and the trace."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from longwatch.testing.simulation.hubs import MakeChannel, SimulatedHub
 from longwatch.testing.simulation.network import FaultModel, Network
 from longwatch.testing.simulation.plan import SimulationPlan
 from longwatch.testing.simulation.stores import JournalStore, MakeReader, Store, open_store
-from longwatch.testing.simulation.virtual_loop import LoopClock, PretendedThreads, VirtualLoop
+from longwatch.testing.simulation.virtual_loop import LoopClock, SimulatedThreads, VirtualLoop
 
 
 @dataclass
 class SimulationCounts:
-    """Numbers for a summary. Those of many seeds can be added."""
+    """Counts for a summary, which can be added over many seeds."""
 
-    events: int = 0  # that the stores hold
-    delivered: int = 0  # to followers and subscribers, again after a crash included
+    events: int = 0  # in the stores
+    delivered: int = 0  # to followers and subscribers, including repetitions after a crash
     virtual_seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)  # by kind
     endings: Counter[str] = field(default_factory=Counter)  # of watches, by reason
 
     def add(self, other: SimulationCounts) -> None:
-        """Count what the other has counted too."""
         self.events += other.events
         self.delivered += other.delivered
         self.virtual_seconds += other.virtual_seconds
@@ -41,7 +40,7 @@ class SimulationCounts:
 
 
 class Trace:
-    """Every line goes into the digest; they are kept only if somebody wants to read them."""
+    """A digest of all steps, and on request their lines."""
 
     def __init__(self, now: Callable[[], float], *, keep: bool) -> None:
         self.lines: list[str] = []
@@ -50,7 +49,7 @@ class Trace:
         self._digest = hashlib.sha256()
 
     def mark(self, who: str, what: str) -> None:
-        """Somebody did something, now."""
+        """Add a step at the current time."""
         line = f"{self._now():11.6f} {who}: {what}"
         self._digest.update(line.encode())
         self._digest.update(b"\n")
@@ -59,12 +58,12 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """The same for the same lines."""
+        """Equal for equal lines."""
         return self._digest.hexdigest()[:32]
 
 
 def named(events: Iterable[object]) -> str:
-    """Events as a trace shows them: their ids."""
+    """The IDs of events, for the trace."""
     return " ".join(str(getattr(event, "event_id", event)) for event in events)
 
 
@@ -82,7 +81,7 @@ MakeJournal = Callable[[LoopClock], Journal]
 
 
 class World:
-    """One seed's store, faults and network, and what is noted of it."""
+    """The store, faults, network, counts and trace of one seed."""
 
     def __init__(
         self,
@@ -105,8 +104,8 @@ class World:
         self.trace = Trace(loop.time, keep=keep_trace)
         self.problems: list[str] = []
         self._is_broken = asyncio.Event()
-        self.is_calm = asyncio.Event()  # all runs are over, and nothing goes wrong any more
-        self.gone: set[int] = set()  # ids of processes that have ended without a word
+        self.is_calm = asyncio.Event()  # all runs are over, and faults have stopped
+        self.gone: set[int] = set()  # IDs of processes that exited without reporting an outcome
         self.faults = FaultModel(plan.rates, self.random("weather"), loop.time, self.count)
         self.network = Network(self.random("network"), self.faults.delay, self._landed)
         self.faults.writes_land(self.network.land_one)
@@ -118,25 +117,25 @@ class World:
         else:
             self.store = JournalStore(make_journal(self.clock))
         self._make_consumer = make_consumer
-        self._threads = PretendedThreads(loop, self.faults.delays)
+        self._threads = SimulatedThreads(loop, self.faults.delays)
 
     def random(self, who: str) -> Random:
-        """Chances of somebody's own, so that what one does never changes what befalls another."""
+        """A random generator for each program, so that programs do not influence each other."""
         return Random(f"{self.seed}/{who}")
 
     def count(self, fault: str) -> None:
-        """Something went wrong, on purpose."""
+        """Count a simulated fault."""
         self.counts.faults[fault] += 1
 
     def broken(self, error: Exception) -> None:
-        """Something is wrong that should not be. The first one counts: the others may come of it."""
+        """Report a problem. Only the first counts: others may be its consequences."""
         if not self.problems:
             self.problems.append(str(error))
             self.mark("simulation", f"broken: {str(error).partition(chr(10))[0]}")
             self._is_broken.set()
 
     async def until_broken(self) -> None:
-        """Until something is wrong."""
+        """Wait for the first problem."""
         await self._is_broken.wait()
 
     def mark(self, who: str, what: str) -> None:
@@ -149,7 +148,7 @@ class World:
         sees_processes: bool = False,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> SimulatedHub:
-        """A hub of a process of its own."""
+        """A hub as in a separate process."""
         kind = type("_Hub", (SimulatedHub,), {"make_channel": self.parts.make_channel})
         hub: SimulatedHub = kind(
             journal,
@@ -163,7 +162,7 @@ class World:
         return hub
 
     def consumer(self, run_id: str, who: str) -> CheckedConsumer:
-        """Somebody who is about to follow this run."""
+        """A new consumer of this run."""
         if self._make_consumer is not None:
             return CheckedConsumer(run_id, self._make_consumer(run_id))
         return CheckedConsumer(run_id, SavingConsumer(self.random(f"{who}/saving").choice([1, 1, 3, 8])))
