@@ -167,7 +167,7 @@ def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpo
     codes = [done.returncode for done in told.values()]
     assert codes == [2, 2, 2, 2]
     assert all(done.stderr.count("\n") == 1 for done in told.values())
-    assert "There are aws:drs:ID, aws:step-functions:ID" in told["aws:nothing:1"].stderr
+    assert "Use one of aws:drs:ID, aws:step-functions:ID" in told["aws:nothing:1"].stderr
     assert "returned 401. Pass the credentials with --header" in told[f"{endpoint.url}/x"].stderr
 
 
@@ -187,7 +187,7 @@ def test_without_the_extra_it_says_how_to_install_it(longwatch: Longwatch, tmp_p
     done = longwatch("watch", "aws:batch:j-1", *JOURNAL, PYTHONPATH=str(tmp_path))
 
     assert done.returncode == 2
-    assert "Asking batch needs the 'aws' extra. Install it" in done.stderr
+    assert "Polling batch needs the 'aws' extra. Install it" in done.stderr
     assert "in a checkout of longwatch: pip install '.[aws]'" in done.stderr
 
 
