@@ -122,7 +122,7 @@ class Guard:
                 continue
             if name == b"host":
                 if found.host is not None:
-                    raise ApiError(400, "bad_request", "The request has two Host headers.")
+                    raise ApiError(400, "bad_request", "The request has two Host headers. Send one.")
                 found.host = value.decode("latin-1")
             elif name == b"origin":
                 found.origin = value.decode("latin-1")
@@ -140,7 +140,7 @@ class Guard:
 
     def _check_names(self, headers: RequestHeaders) -> None:
         if headers.host is None:
-            raise ApiError(400, "bad_request", "The request has no Host header.")
+            raise ApiError(400, "bad_request", "The request has no Host header. Send one.")
         if not self._hosts.serves(headers.host):
             raise ApiError(
                 403,
