@@ -33,7 +33,7 @@ def test_whoever_waits_for_nothing_is_told_so() -> None:
     async def story() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Stuck, match="nothing is planned"):
+    with pytest.raises(Stuck, match="no call is scheduled"):
         in_virtual_time(story)
 
 

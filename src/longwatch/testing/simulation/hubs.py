@@ -72,7 +72,7 @@ class SimulatedHub(Hub):
         return len(state.cursor) if self.now() - self._opened[channel] > live_seconds else 0
 
     def leftovers(self) -> list[str]:
-        """What is still held although nobody follows anything any more."""
+        """What the hub still holds without any follower."""
         if not self._is_open:
             return []
         held = {

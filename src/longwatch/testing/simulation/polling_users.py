@@ -20,13 +20,13 @@ from longwatch.testing.simulation.virtual_loop import VirtualLoop
 from longwatch.testing.simulation.world import World
 from longwatch.testing.simulation.writers import RunWork
 
-NEWS_SECONDS = 90.0  # within which everybody who subscribes gets an answer: five retries and slow requests
+NEWS_SECONDS = 90.0  # within which every subscriber gets a result: five retries and slow requests
 TURNS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedResult:
-    """What a poll found."""
+    """The result of a poll."""
 
     key: str
     number: int
@@ -43,7 +43,7 @@ class PollSubscriber:
 
 
 class ManagerUser:
-    """Does anything with a manager that one can do, and knows what must not happen then."""
+    """Uses a polling manager in random ways and checks its results."""
 
     def __init__(self, world: World, works: list[RunWork]) -> None:
         self._world = world
@@ -56,7 +56,7 @@ class ManagerUser:
         self._calls = 0
 
     async def live(self) -> None:
-        """Come, go, pause and resume; then see that everybody is served, and that nothing is left of them."""
+        """Subscribe, leave, pause and resume; then check that all are served and that nothing remains."""
         acts = [self._come, self._come, self._come, self._go, self._go, self._pause, self._manager.resume]
         for _ in range(TURNS):
             self._random.choice(acts)()
@@ -69,10 +69,10 @@ class ManagerUser:
             self._go()
         await asyncio.sleep(CACHE_SECONDS + 5.0)
         calls, metrics = self._calls, self._manager.metrics
-        assert not metrics.keys, f"{metrics.keys} keys are polled for nobody"
-        assert not metrics.in_flight, f"{metrics.in_flight} requests are in flight for nobody"
+        assert not metrics.keys, f"{metrics.keys} keys are polled without a subscriber"
+        assert not metrics.in_flight, f"{metrics.in_flight} requests are in flight without a subscriber"
         await asyncio.sleep(20.0)
-        assert self._calls == calls, "the manager polls for nobody"
+        assert self._calls == calls, "the manager polls without a subscriber"
         await self._manager.aclose()
 
     async def _news(self) -> None:
@@ -83,7 +83,7 @@ class ManagerUser:
             stopped = all(self._manager.states()[key].stopped for key in starving)
             if stopped:
                 self._manager.touch()  # it gave up after six failures in a row, as it should
-            assert self._world.loop.time() < deadline, f"a subscriber of {starving[0]} gets no answer"
+            assert self._world.loop.time() < deadline, f"a subscriber of {starving[0]} gets no result"
             await asyncio.sleep(1.0)
 
     def _come(self) -> None:
@@ -96,15 +96,15 @@ class ManagerUser:
         async def poll() -> SimulatedResult:
             return await self._poll(key)
 
-        def hear(answer: SimulatedResult) -> None:
-            self._hear(poller, answer)
+        def on_result(answer: SimulatedResult) -> None:
+            self._receive(poller, answer)
 
         def fail(error: Exception) -> None:
             if isinstance(error, AssertionError):
                 self._world.broken(error)
 
         interval = self._random.choice([0.2, 1.0, 3.0, None])
-        poller.registration = self._manager.register(key, poll, interval, on_result=hear, on_error=fail)
+        poller.registration = self._manager.register(key, poll, interval, on_result=on_result, on_error=fail)
         self._world.mark("manager", f"one comes to {key}")
 
     def _go(self) -> None:
@@ -132,10 +132,10 @@ class ManagerUser:
         finally:
             self._flying[key] -= 1
 
-    def _hear(self, poller: PollSubscriber, answer: SimulatedResult) -> None:
+    def _receive(self, poller: PollSubscriber, answer: SimulatedResult) -> None:
         self._world.counts.delivered += 1
-        self._world.mark("manager", f"a subscriber of {poller.key} hears answer {answer.number}")
-        assert poller in self._pollers, f"a subscriber of {poller.key} has left, and hears an answer"
+        self._world.mark("manager", f"a subscriber of {poller.key} gets result {answer.number}")
+        assert poller in self._pollers, f"a subscriber of {poller.key} has left and gets a result"
         assert answer.key == poller.key, f"the answer for {answer.key} came to a subscriber of {poller.key}"
         assert answer.began >= self._since[poller.key], f"an answer of an earlier start came to {poller.key}"
         assert not poller.numbers or answer.number > poller.numbers[-1], "answers came out of order"
@@ -148,15 +148,15 @@ MEDDLING_SHARE = 0.02  # of calls: the listener itself starts or stops something
 
 @dataclass(eq=False)
 class ServiceListener:
-    """Somebody who is called."""
+    """A listener of the service."""
 
     name: str
     subscription: Subscription[Event] | None = None
-    heard: set[str] = field(default_factory=set)  # ids, since polling last began
+    received: set[str] = field(default_factory=set)  # IDs since the last start
 
 
 class ServiceUser:
-    """Does anything with a service that one can do, and knows what must not happen then."""
+    """Uses a polling service in random ways and checks its events."""
 
     def __init__(self, world: World, works: list[RunWork]) -> None:
         self._world = world
@@ -172,7 +172,7 @@ class ServiceUser:
         self._is_left_alone = False  # the listeners do nothing but listen
 
     async def live(self) -> None:
-        """Play around until all runs are over; then follow one of them from its beginning to its end."""
+        """Use the service at random until all runs are over; then follow one run from start to end."""
         self._service.on_error(self._failed)
         acts: list[Callable[[], None]] = [
             self._come,
@@ -195,7 +195,7 @@ class ServiceUser:
         if work.plan.end is not RunEnd.OPEN:
             await self._until_over()
             there = {event.event_id for event in self._world.store.events(work.run_id)}
-            missing = there - self._listeners[0].heard
+            missing = there - self._listeners[0].received
             assert not missing, f"the service never delivered {', '.join(sorted(missing))}"
         await self._end()
 
@@ -209,7 +209,7 @@ class ServiceUser:
     async def _end(self) -> None:
         while self._listeners:
             self._go()
-        assert not self._service.is_polling, "the service polls though nobody listens"
+        assert not self._service.is_polling, "the service polls without a listener"
         self._service.dispose()
         self._run_id = None
         await self._service.ended()
@@ -218,7 +218,7 @@ class ServiceUser:
         self._made += 1
         listener = ServiceListener(f"listener-{self._made}")
         self._listeners.append(listener)
-        listener.subscription = self._service.on_event(lambda event: self._hear(listener, event))
+        listener.subscription = self._service.on_event(lambda event: self._receive(listener, event))
         self._world.mark("service", f"{listener.name} comes")
 
     def _go(self) -> None:
@@ -237,7 +237,7 @@ class ServiceUser:
     def _begin(self, run_id: str) -> None:
         if self._service.current_workflow_id != run_id:
             for listener in self._listeners:
-                listener.heard.clear()
+                listener.received.clear()
         self._run_id = run_id
         self._service.start_polling(run_id)
         self._world.mark("service", f"starts {run_id}")
@@ -247,14 +247,14 @@ class ServiceUser:
         self._service.stop_polling()
         self._world.mark("service", "stops")
 
-    def _hear(self, listener: ServiceListener, event: Event) -> None:
+    def _receive(self, listener: ServiceListener, event: Event) -> None:
         self._world.counts.delivered += 1
-        self._world.mark("service", f"{listener.name} hears {event.event_id}")
-        assert listener in self._listeners, f"{listener.name} has left, and hears {event.event_id}"
+        self._world.mark("service", f"{listener.name} gets {event.event_id}")
+        assert listener in self._listeners, f"{listener.name} has left and gets {event.event_id}"
         wanted = self._run_id
         assert event.run_id == wanted, f"{event.event_id} of {event.run_id} came while {wanted} is followed"
-        assert event.event_id not in listener.heard, f"{listener.name} hears {event.event_id} twice"
-        listener.heard.add(event.event_id)
+        assert event.event_id not in listener.received, f"{listener.name} gets {event.event_id} twice"
+        listener.received.add(event.event_id)
         if not self._is_left_alone and self._random.random() < MEDDLING_SHARE:
             self._random.choice([self._go, self._start, self._stop])()
 
@@ -267,7 +267,7 @@ class ServiceUser:
 
 
 class _SameLoopService(PollingService):
-    """A polling service without a thread: it lives in the loop of whoever uses it."""
+    """A polling service without a thread, in the loop of its user."""
 
     def _start(self, run: PolledRun) -> None:
         if self._thread is None:
@@ -275,13 +275,13 @@ class _SameLoopService(PollingService):
         super()._start(run)
 
     async def ended(self) -> None:
-        """Until nothing of it is under way any more."""
+        """Wait until the service has stopped."""
         if isinstance(self._thread, _SameLoop):
             await self._thread.finish()
 
 
 class _SameLoop(LoopThread):
-    """The running loop in place of one in a thread."""
+    """The running loop instead of a thread with a loop."""
 
     def __init__(self, at_end: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -295,12 +295,12 @@ class _SameLoop(LoopThread):
         return False
 
     def end(self) -> None:
-        """Nothing to end: the loop is everybody's."""
+        """Nothing to end: the loop is shared."""
 
     def join(self, timeout_seconds: float) -> bool:
         return True
 
     async def finish(self) -> None:
-        """What a thread does at its end."""
+        """Do what a thread does at its end."""
         await self._finish()
         self._at_end()

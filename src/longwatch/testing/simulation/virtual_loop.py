@@ -24,10 +24,9 @@ class Stuck(RuntimeError):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Time stands still while something runs, and jumps to the next timer when nothing does.
+    """Time stands still while a task runs, and jumps to the next timer when none does.
 
-    Files and sockets are looked at without waiting. There are no threads in it: whoever pretends to be one
-    says so with `answers_after`.
+    Files and sockets are polled without waiting. There are no threads: `SimulatedThreads` replaces them.
     """
 
     def __init__(self) -> None:
@@ -79,7 +78,7 @@ class _Jump(selectors.DefaultSelector):
         if ready:
             return ready
         if timeout is None:
-            raise Stuck("everybody waits, and nothing is planned that could wake anybody")
+            raise Stuck("every task waits, and no call is scheduled")
         if timeout > 0:
             self._turns = 0
             self._pass_time(timeout)
@@ -132,10 +131,9 @@ class AtOnce(Executor):
 
 
 class SimulatedThreads(Executor):
-    """Calls later in virtual time, and lets the answer take its time too, as threads and networks do.
+    """Runs calls later in virtual time and delays their results, like threads and networks.
 
-    `delays` says how long it takes until the call is made, and from there until its answer arrives. In
-    between, the world goes on: whoever asked may have left.
+    Other tasks run in between, so the caller may be gone when the result arrives.
     """
 
     def __init__(self, loop: VirtualLoop, delays: Callable[[], tuple[float, float]]) -> None:

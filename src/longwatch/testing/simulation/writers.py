@@ -1,4 +1,4 @@
-"""One run from its first event to its last: its writers work, crash and come back, and somebody ends it."""
+"""One run from its first event to its last: its writers, their crashes and its end."""
 
 from __future__ import annotations
 
@@ -30,14 +30,12 @@ class RunWork:
     def __init__(self, world: World, plan: RunPlan, produce: ProducerProgram | None) -> None:
         self.plan = plan
         self.run_id = plan.run_id
-        self.is_over = asyncio.Event()  # everything is stored that ever will be
+        self.is_over = asyncio.Event()  # all events are stored
         self.over_at: float | None = None  # since when
         self._world = world
         self._produce = produce
         self._random = world.random(f"{plan.run_id}/end")
-        self._recorders: dict[
-            ProducerContext, SimulatedRecorder
-        ] = {}  # of those at work, the latest for each context
+        self._recorders: dict[ProducerContext, SimulatedRecorder] = {}  # the latest recorder of each context
         self._contexts = [
             self._make_context(f"{plan.run_id}.p{index}", each.skew_ms)
             for index, each in enumerate(plan.writers)
@@ -46,15 +44,16 @@ class RunWork:
 
     @property
     def promised(self) -> list[Event]:
-        """What the writers said is recorded."""
+        """The events that the writers declared as recorded."""
         return [event for context in (*self._contexts, self._foreign) for event in context.promised.values()]
 
     async def play(self) -> None:
-        """All of it."""
+        """Play the whole run."""
         plan = self.plan
-        await self._insist(self._foreign, [self._start()])
+        await self._store(self._foreign, [self._start()])
         jobs = [
-            self._employ(context, each) for context, each in zip(self._contexts, plan.writers, strict=True)
+            self._run_writer(context, each)
+            for context, each in zip(self._contexts, plan.writers, strict=True)
         ]
         if plan.foreign_seconds is not None:
             jobs.append(write_foreign(self._foreign, plan.foreign_seconds))
@@ -75,7 +74,7 @@ class RunWork:
             await asyncio.wait(tasks)
         await self._world.network.idle(self.run_id)
         await self._end()
-        self._world.mark(self.run_id, "nothing comes any more")
+        self._world.mark(self.run_id, "no more events")
         self.over_at = self._world.loop.time()
         self.is_over.set()
 
@@ -90,8 +89,8 @@ class RunWork:
             random=world.random(name),
         )
 
-    async def _employ(self, context: ProducerContext, plan: WriterPlan) -> None:
-        """One writer, through its crashes, until all it has is stored."""
+    async def _run_writer(self, context: ProducerContext, plan: WriterPlan) -> None:
+        """Run one writer, through its crashes, until all of its events are stored."""
         for after, away in plan.crashes:
             if await self._crashes(context, plan, after):
                 self._world.count("crashes of producers")
@@ -102,7 +101,7 @@ class RunWork:
         await self._at_work(context, plan)
 
     async def _crashes(self, context: ProducerContext, plan: WriterPlan, after: float) -> bool:
-        """False: it had finished before."""
+        """Run the writer until its crash; False if it finished before."""
         task = asyncio.create_task(self._at_work(context, plan))
         try:
             await asyncio.wait([task], timeout=after)
@@ -125,7 +124,7 @@ class RunWork:
         await recorder.settle()
 
     async def _end(self) -> None:
-        """The terminal event, and perhaps some that come after it."""
+        """Write the terminal event, and perhaps some events after it."""
         end, recorders = self.plan.end, list(self._recorders.items())
         for context, recorder in recorders:
             if self._random.random() < 0.5:
@@ -135,28 +134,28 @@ class RunWork:
             self._world.gone.add(self._pid)
             self._world.mark(self.run_id, "its process is gone")
         elif end is not RunEnd.OPEN:
-            await self._insist(self._foreign, [self._event(TERMINAL[end], "end", {"status": end.value})])
+            await self._store(self._foreign, [self._event(TERMINAL[end], "end", {"status": end.value})])
             if self.plan.stragglers:
                 await self._straggle()
 
     async def _straggle(self) -> None:
         for context, recorder in self._recorders.items():
             if not recorder.number:
-                continue  # nobody has heard of it, so nobody waits for it
+                continue  # no follower has seen it, so none waits for it
             for _ in range(self._random.randint(0, 2)):
                 await asyncio.sleep(self._random.uniform(0.0, STRAGGLE_SECONDS))
                 self._world.count("stragglers")
-                await self._insist(context, [recorder.event()])
+                await self._store(context, [recorder.event()])
             if self._random.random() < 0.7:
                 await asyncio.sleep(self._random.uniform(0.0, STRAGGLE_SECONDS))
                 await self._close(context, recorder)
 
     async def _close(self, context: ProducerContext, recorder: SimulatedRecorder) -> None:
         if recorder.number:
-            await self._insist(context, [recorder.event("producer_closed", count=recorder.number + 1)])
+            await self._store(context, [recorder.event("producer_closed", count=recorder.number + 1)])
 
-    async def _insist(self, context: ProducerContext, events: Sequence[Event]) -> None:
-        """Store these soon, whatever the faults."""
+    async def _store(self, context: ProducerContext, events: Sequence[Event]) -> None:
+        """Store these soon, without faults."""
         await asyncio.sleep(self._random.uniform(0.0, 0.02))
         self._world.store.journal(None).append(events)
         self._world.mark(context.name, f"stored {events[0].event_id}")
