@@ -30,7 +30,7 @@ def test_waiting_for_the_journal_is_a_remark_and_a_loss_is_a_warning() -> None:
     for refusals, patience in ((2, 60.0), (10**9, 0.0)):
         sink = AwayDesk(refusals)
         pump = LinePump(
-            sink,  # type: ignore[arg-type]  # a desk that is only fed
+            sink,  # type: ignore[arg-type]  # only fed
             1,
             stop=lambda: None,
             show=lambda events: None,

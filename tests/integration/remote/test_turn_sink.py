@@ -1,4 +1,4 @@
-"""The desk of a turn on a server, where the server or what stands before it makes trouble."""
+"""The sink of a turn on a server, when the server or a proxy in front of it fails."""
 
 from __future__ import annotations
 
