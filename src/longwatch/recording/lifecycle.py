@@ -186,11 +186,11 @@ def _close_all(began: float) -> None:
     global _closing  # noqa: PLW0603
     with _deferred_interrupt():
         recorders = list(_recorders)
-        marks = [_run_guarded(recorder.start_closing) for recorder in recorders]
-        _closing = [mark for mark in marks if mark is not None]
-        for recorder, mark in zip(recorders, marks, strict=True):
+        markers = [_run_guarded(recorder.start_closing) for recorder in recorders]
+        _closing = [marker for marker in markers if marker is not None]
+        for recorder, marker in zip(recorders, markers, strict=True):
             left = began + recorder.settings.exit_timeout_seconds - SYSTEM_CLOCK.monotonic()
-            _run_guarded(partial(recorder.finish_closing, mark, 0.0 if _interrupted else max(0.0, left)))
+            _run_guarded(partial(recorder.finish_closing, marker, 0.0 if _interrupted else max(0.0, left)))
         _closing = None
 
 
@@ -213,8 +213,8 @@ def _deferred_interrupt() -> Iterator[None]:
 def _on_interrupt(number: int, frame: FrameType | None) -> None:
     global _interrupted  # noqa: PLW0603
     _interrupted = True
-    for mark in _closing or ():
-        mark.complete(False)
+    for marker in _closing or ():
+        marker.complete(False)
 
 
 def _before_fork() -> None:

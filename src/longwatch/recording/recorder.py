@@ -84,7 +84,7 @@ class Recorder:
         self._hurry: SimpleQueue[None] = SimpleQueue()  # wakes the writer for a flush
         self._thread: threading.Thread | None = None
         self._paused: tuple[int, threading.Lock] | None = None  # a thread, and the lock that it holds
-        self._marks_in = 0  # flush markers that callers have queued
+        self._markers_queued = 0  # flush markers that callers have queued
         self._writer = self._new_writer()
 
     def _new_writer(self, counts: DeliveryCounts | None = None) -> Writer:
@@ -187,9 +187,9 @@ class Recorder:
         """Wait until everything recorded so far is durable, in the journal or in the outbox."""
         if self._is_idle():
             return True
-        mark = Flush()
-        self._put_mark(mark)
-        return mark.wait(timeout_seconds)
+        marker = Flush()
+        self._put_marker(marker)
+        return marker.wait(timeout_seconds)
 
     def close(self, timeout_seconds: float | None = None) -> bool:
         """State every producer's count, store everything, and end the writer thread.
@@ -204,17 +204,17 @@ class Recorder:
         """Queue the closing without waiting; None if there is nothing to close."""
         if self._pid != os.getpid() or (self._is_idle() and not self._writer.producers.are_open):
             return None
-        mark = Flush(close=True)
-        self._put_mark(mark)
-        return mark
+        marker = Flush(close=True)
+        self._put_marker(marker)
+        return marker
 
-    def finish_closing(self, mark: Flush | None, timeout_seconds: float | None = None) -> bool:
+    def finish_closing(self, marker: Flush | None, timeout_seconds: float | None = None) -> bool:
         """Wait until the writer has closed; after the timeout, replace it."""
-        if mark is None:
+        if marker is None:
             return True
         seconds = self.settings.exit_timeout_seconds if timeout_seconds is None else timeout_seconds
         try:
-            durable = mark.wait(seconds)
+            durable = marker.wait(seconds)
         except BaseException:  # Ctrl-C: the user no longer waits for the journal
             self._take_over()
             raise
@@ -226,7 +226,7 @@ class Recorder:
             writer, self._thread = self._writer, None
             self._writer = self._new_writer(writer.delivery.counts)
         left = writer.hand_over(use_outbox=use_outbox)
-        self._marks_in = 0
+        self._markers_queued = 0
         if left.events:
             self._report(left)
         if not left.is_durable:
@@ -275,7 +275,7 @@ class Recorder:
         """What became of the events so far."""
         counts = self._writer.delivery.counts
         return RecorderStats(
-            recorded=counts.recorded + self._writer.unfinished(self._marks_in),
+            recorded=counts.recorded + self._writer.unfinished(self._markers_queued),
             stored=counts.stored,
             in_outbox=counts.in_outbox,
             dropped=self._backpressure.dropped_total,
@@ -290,11 +290,11 @@ class Recorder:
         is_waiting = writer.running.locked() or writer.delivery.is_holding
         return self._thread is None and self._queue.empty() and not is_waiting
 
-    def _put_mark(self, mark: Flush) -> None:
+    def _put_marker(self, marker: Flush) -> None:
         self.resume()  # a signal may arrive between `pause` and `resume`
         with self._lock:
-            self._marks_in += 1
-        self._queue.put(mark)
+            self._markers_queued += 1
+        self._queue.put(marker)
         self._hurry.put(None)
         if self._thread is None:
             self._start()

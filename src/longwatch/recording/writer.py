@@ -92,7 +92,7 @@ class Writer:
         self._group: deque[QueuedItem] = deque()
         self._numbered: list[Event] = []
         self._numbering = threading.RLock()  # guards the two above and the producers
-        self._marks_passed = 0
+        self._markers_completed = 0
 
     def work(self, *, inline: bool = False) -> bool:
         """Store groups until the recorder closes. `inline`: only what is queued, in the calling thread.
@@ -118,11 +118,11 @@ class Writer:
         self._await_taking(deadline)
         has_lock = self._numbering.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         try:
-            marks: list[Flush] = []
+            markers: list[Flush] = []
             ttl = self._cached_ttl_seconds()
             self._group.extend(self._queued())
             while self._group:
-                self._number_next(marks, ttl)
+                self._number_next(markers, ttl)
             self.delivery.accept(self._numbered)
             self._numbered = []
             left = self.delivery.abandon()
@@ -131,28 +131,28 @@ class Writer:
             if has_lock:
                 self._numbering.release()
         is_durable = not (left or closing) or (use_outbox and self.delivery.leave(left, closing))
-        self._pass(marks, is_durable)
+        self._complete_markers(markers, is_durable)
         return Leftover(left, closing, is_durable)
 
-    def unfinished(self, marks_queued: int) -> int:
+    def unfinished(self, markers_queued: int) -> int:
         """The number of events that are queued or being numbered, given the number of queued markers."""
-        waiting = self._queue.qsize() - (marks_queued - self._marks_passed)
+        waiting = self._queue.qsize() - (markers_queued - self._markers_completed)
         return max(0, waiting + len(self._group)) + len(self._numbered)
 
     def _work_on_group(self, *, inline: bool) -> bool:
         """Store one group and wake the callers that wait for it. False: it was the last one."""
         self._take_group(wait=not inline)
-        marks: list[Flush] = []
+        markers: list[Flush] = []
         with self.storing:
             size = len(self._group)
-            durable = self._store(marks, hold=not inline)
+            durable = self._store(markers, hold=not inline)
             if self.is_replaced:
-                self._pass(marks, durable)
+                self._complete_markers(markers, durable)
                 return False
-            closing = any(mark.close for mark in marks)
+            closing = any(marker.close for marker in markers)
             if closing:
                 self._end_delivery()
-            self._pass(marks, durable)
+            self._complete_markers(markers, durable)
             if not (closing or inline):
                 self.delivery.ship()
                 journal = self.delivery.reachable_journal
@@ -163,11 +163,11 @@ class Writer:
             return bool(size) and durable and not closing
         return not closing
 
-    def _pass(self, marks: list[Flush], durable: bool) -> None:
-        if marks:
+    def _complete_markers(self, markers: list[Flush], durable: bool) -> None:
+        if markers:
             drain_queue(self._hurry)
-        for mark in marks:
-            mark.complete(durable)
+        for marker in markers:
+            marker.complete(durable)
 
     def _take_group(self, *, wait: bool) -> None:
         """Take the queued items; wait for the first one, or until the outbox or a heartbeat is due."""
@@ -184,11 +184,11 @@ class Writer:
         finally:
             self._is_taking = False
 
-    def _store(self, marks: list[Flush], *, hold: bool) -> bool:
-        """Number the events of the group and deliver them; `marks` collects its flush markers."""
+    def _store(self, markers: list[Flush], *, hold: bool) -> bool:
+        """Number the events of the group and deliver them; `markers` collects its flush markers."""
         count = len(self._group)
         try:
-            self._number_group(marks)
+            self._number_group(markers)
             within = lifecycle.seconds_left(self._settings.exit_timeout_seconds) > 0
             durable = self.delivery.deliver(use_journal=within)
             while hold and not durable and not self.is_replaced:
@@ -200,7 +200,7 @@ class Writer:
             return False
         return durable
 
-    def _number_group(self, marks: list[Flush]) -> None:
+    def _number_group(self, markers: list[Flush]) -> None:
         ttl = self._ttl_seconds() if self._group else None
         with self._numbering:
             self._group.extend(self._drops())
@@ -209,20 +209,20 @@ class Writer:
                 if self.is_replaced:
                     return
                 for _ in range(min(len(self._group), NUMBERED_AT_ONCE)):
-                    self._number_next(marks, ttl)
+                    self._number_next(markers, ttl)
             if self._group and self._has_time():
                 self._clock.sleep(0.0)  # otherwise this thread holds the interpreter for 5 ms at a time
         with self._numbering:
             if self.is_replaced:
                 return
             self._numbered += self.producers.close_retired(self._clock.now_ms, ttl_seconds=ttl)
-            if any(mark.close for mark in marks):
+            if any(marker.close for marker in markers):
                 self._numbered += self.producers.close_all(self._clock.now_ms(), ttl_seconds=ttl)
-            self._marks_passed += len(marks)
+            self._markers_completed += len(markers)
             numbered, self._numbered = self._numbered, []
             self.delivery.accept(numbered)
 
-    def _number_next(self, marks: list[Flush], ttl: int | None) -> None:
+    def _number_next(self, markers: list[Flush], ttl: int | None) -> None:
         item = self._group.popleft()
         try:
             if isinstance(item, EventDraft):
@@ -235,7 +235,7 @@ class Writer:
             elif isinstance(item, CloseRun):
                 self._numbered += self.producers.close_run(item.run_id, item.occurred_at, ttl_seconds=ttl)
             else:
-                marks.append(item)
+                markers.append(item)
         except Exception as error:  # noqa: BLE001 - one bad event must not cost those beside it
             self._refuse(item, error)
 
