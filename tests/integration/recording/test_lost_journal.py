@@ -98,7 +98,7 @@ def test_every_event_of_a_moved_journal_is_in_one_place_and_ships_to_the_new_one
 
     assert (moved, waiting) == (list(range(20)), list(range(20, 50)))
     assert "was deleted or moved while it was open" in stderr
-    assert stderr.count("cannot be shipped") == 1
+    assert stderr.count("cannot deliver events") == 1
     assert shipped.returncode == 0, shipped.stderr
     assert steps_in(place.path) == list(range(20, 50))
     assert Outbox(place.outbox).pending() == []

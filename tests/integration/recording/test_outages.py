@@ -97,7 +97,7 @@ assert longwatch.flush()
     events = place.events(RUN)
     assert done.returncode == 0
     assert "is not a SQLite database" in done.stderr
-    assert done.stderr.count("cannot be shipped") == 1
+    assert done.stderr.count("cannot deliver events") == 1
     assert (report.shipped, report.left, report.errors) == (23, 0, [])
     assert told(events) == list(range(20))
     assert verification_of(events).answer is Completeness.COMPLETE
