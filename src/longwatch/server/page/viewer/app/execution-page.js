@@ -12,7 +12,7 @@ import { linkTo, statusMark } from "./icons.js";
 import { addShortcuts, moveShortcuts } from "./keys.js";
 import { readEvents } from "./client.js";
 import { currentRoute, executionPath, go, runPath } from "./router.js";
-import { failure, loading, missing, showBanners, state } from "./placeholders.js";
+import { failure, loading, missing, showBanners, showFacts, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
 import "./stage-table.js";
@@ -24,8 +24,7 @@ export class ExecutionPage extends Part {
   #title = h("h1", { class: "cut" });
   #status = h("span");
   #facts = h("ul", { class: "run-facts" });
-  #took = h("strong", { class: "nums" });
-  #eta = h("strong", { class: "nums" });
+
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
   #cards = div("cards");
   #stages = h("lw-stages");
@@ -129,7 +128,7 @@ export class ExecutionPage extends Part {
     document.title = `${name} · longwatch`;
     if (isOutdated(this.#status, execution.status))
       fill(this.#status, statusMark(execution.status, { badge: true }));
-    this.#drawFacts(execution, now);
+    showFacts(this.#facts, factsOf(execution, now));
     showBanners(
       this.#conditions,
       conditionsOf(execution, now).map(({ name: key, message }) => ({
@@ -139,32 +138,21 @@ export class ExecutionPage extends Part {
     );
     showCards(this.#cards, execution, now);
   }
+}
 
-  /** @param {Execution} execution @param {number} now */
-  #drawFacts(execution, now) {
-    const { mode, plan_id: plan, source, started_at: started, ended_at: ended } = execution;
-    if (
-      isOutdated(
-        this.#facts,
-        JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]),
-      )
-    ) {
-      fill(
-        this.#facts,
-        h("li", {}, span(`tag mode-${mode}`, mode)),
-        h("li", {}, this.#took),
-        isOpen(execution) && execution.eta ? h("li", {}, this.#eta) : null,
-        h("li", {}, h("span", {}, "started ", dateTimeElement(started, now))),
-        h("li", {}, span("cut", "plan ", h("code", {}, plan))),
-        h("li", {}, span("dim", `source ${source}`)),
-      );
-    }
-    setText(this.#eta, etaText(execution.eta, now));
-    setText(
-      this.#took,
-      ended === null ? elapsedText(now - started) : durationText(ended - started),
-    );
-  }
+/** @param {Execution} execution @param {number} now @returns {[string, Element | null][]} */
+function factsOf(execution, now) {
+  const { mode, plan_id: plan, source, eta, started_at: started, ended_at: ended } = execution;
+  const took = ended === null ? elapsedText(now - started) : durationText(ended - started);
+  const left = isOpen(execution) && eta ? etaText(eta, now) : null;
+  return [
+    ["mode", span(`tag mode-${mode}`, mode)],
+    ["length", h("strong", { class: "nums" }, took)],
+    ["left", left === null ? null : h("strong", { class: "nums" }, left)],
+    ["started", h("span", {}, "started ", dateTimeElement(started, now))],
+    ["plan", span("cut", "plan ", h("code", {}, plan))],
+    ["source", span("dim", `source ${source}`)],
+  ];
 }
 
 /** @param {string} executionId @param {string[]} plans */

@@ -59,6 +59,21 @@ export function missing(what, text, href) {
 }
 
 /**
+ * Show facts as list items, and replace only those that have changed.
+ * @param {Element} list @param {[key: string, content: Element | null][]} facts
+ */
+export function showFacts(list, facts) {
+  const shown = /** @type {[string, Element][]} */ (facts.filter(([, content]) => content));
+  updateChildren(list, shown, {
+    key: ([key]) => key,
+    make: ([key]) => h("li", { class: `fact-${key}` }),
+    update: (item, [, content]) => {
+      if (!item.firstChild?.isEqualNode(content)) item.replaceChildren(content);
+    },
+  });
+}
+
+/**
  * Show conditions as a list of banners.
  * @param {Element} list @param {{key: string, text: string}[]} banners
  */

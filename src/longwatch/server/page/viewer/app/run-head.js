@@ -1,18 +1,27 @@
 /** `<lw-run-head>`: name, status, times, counts and conditions of a run, and its links. */
 
 import { offline, offlineSince } from "./connection.js";
-import { beforePaint, fill, h, isOutdated, setText, updateChildren } from "./dom.js";
+import { beforePaint, fill, h, isOutdated, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { agoText, conditionText, countText, dateTimeText, timeElement, utcText } from "./format.js";
+import {
+  agoText,
+  conditionText,
+  countText,
+  dateTimeElement,
+  dateTimeText,
+  timeElement,
+  utcText,
+} from "./format.js";
 import { icon, linkTo, statusMark, statusOf } from "./icons.js";
-import { showBanners } from "./placeholders.js";
+import { showBanners, showFacts } from "./placeholders.js";
 import { setQuery } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
 
 /** @import { RunModel } from "./run-model.js" */
+/** @import { Summary } from "./types.js" */
 /** @typedef {{href: string, label: string, title: string, download?: boolean, symbol?: string}} HeadLink */
 /** @typedef {{links?: HeadLink[], note?: string}} HeadActions */
 
@@ -71,11 +80,7 @@ export class RunHead extends Part {
     if (isOutdated(this.#status, status))
       fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     this.#drawAttempts(model, now);
-    updateChildren(this.#facts, facts(model, now), {
-      key: ([key]) => key,
-      make: ([key]) => h("li", { class: `fact-${key}` }),
-      update: (item, [, text, make]) => isOutdated(item, text) && fill(item, make()),
-    });
+    showFacts(this.#facts, [...(summary ? summaryFacts(summary, now) : []), ...stateFacts(model)]);
     const banners = model.conditions(now).map((condition) => ({
       key: condition.name === "silent" ? condition.name : condition.message,
       text: conditionText(condition, summary?.last_event_at ?? now, now),
@@ -107,77 +112,49 @@ export class RunHead extends Part {
   }
 }
 
-/**
- * The facts of the head: a key, the text that is compared, and a function that creates the content.
- * @param {RunModel} model @param {number} now @returns {[string, string, () => Node][]}
- */
-function facts(model, now) {
-  const { summary } = model;
-  /** @type {[string, string, () => Node][]} */
-  const found = [];
-  /** @type {(key: string, text: string, make?: (text: string) => Node) => void} */
-  const add = (key, text, make = (shown) => document.createTextNode(shown)) =>
-    found.push([key, text, () => make(text)]);
-  if (summary) {
-    const took = summary.duration_between
-      ? ranText(summary.duration_between)
-      : lengthText(summary, now);
-    const begun = dateTimeText(summary.started_at, now);
-    add("kind", summary.kind, (kind) => span("tag", kind));
-    add("length", took, (text) => h("strong", { class: "nums" }, text));
-    add("started", `started ${begun}`, () =>
-      h("span", {}, "started ", timeElement(summary.started_at, begun)),
-    );
-    if (summary.ended_between) {
-      const { status, ended_between } = summary;
-      const ended = endText({ status, ended_between }, now);
-      const utc = ended_between.map((at) => (at === null ? "unknown" : utcText(at)));
-      add("ended", ended, () =>
-        h("span", { class: `is-${statusOf(status)}`, title: utc.join(" to ") }, ended),
-      );
-    }
-    if (summary.agents.length)
-      add("agents", countText(summary.agents.length, "agent"), (text) =>
-        h("span", { title: summary.agents.join(", ") }, text),
-      );
-    add("events", countText(summary.events, "event"));
-    if (summary.failed_calls)
-      add("failed", countText(summary.failed_calls, "failed call"), (text) =>
-        span("is-failed", text),
-      );
-    if (summary.warning_count)
-      add("warnings", countText(summary.warning_count, "warning"), (text) =>
-        span("tag warn", text),
-      );
-    if (isOpen(summary)) {
-      const last = agoText(summary.last_event_at, now);
-      add("last", `last event ${summary.last_event_type} ${last}`, () =>
-        span(
-          "dim",
-          "last event ",
-          h("code", {}, summary.last_event_type),
-          " ",
-          timeElement(summary.last_event_at, last),
-        ),
-      );
-    }
-  }
-  const read = model.events.length;
-  const reading = `reading history${read ? `, ${countText(read, "event")} so far` : ""} …`;
-  const [symbol, progress] =
-    model.open && offline.value
+/** @param {Summary} summary @param {number} now @returns {[string, Element | null][]} */
+function summaryFacts(summary, now) {
+  const { agents, events, status, ended_between: between, failed_calls: failed } = summary;
+  const { duration_between: duration, warning_count: warnings, last_event_at: lastAt } = summary;
+  const took = duration ? ranText(duration) : lengthText(summary, now);
+  const ended = between ? endText({ status, ended_between: between }, now) : "";
+  const utc = (between ?? []).map((at) => (at === null ? "unknown" : utcText(at))).join(" to ");
+  const last = ["last event ", h("code", {}, summary.last_event_type), " "];
+  return [
+    ["kind", span("tag", summary.kind)],
+    ["length", h("strong", { class: "nums" }, took)],
+    ["started", h("span", {}, "started ", dateTimeElement(summary.started_at, now))],
+    ["ended", ended ? h("span", { class: `is-${statusOf(status)}`, title: utc }, ended) : null],
+    [
+      "agents",
+      agents.length
+        ? h("span", { title: agents.join(", ") }, countText(agents.length, "agent"))
+        : null,
+    ],
+    ["events", h("span", {}, countText(events, "event"))],
+    ["failed", failed ? span("is-failed", countText(failed, "failed call")) : null],
+    ["warnings", warnings ? span("tag warn", countText(warnings, "warning")) : null],
+    [
+      "last",
+      isOpen(summary) ? span("dim", ...last, timeElement(lastAt, agoText(lastAt, now))) : null,
+    ],
+  ];
+}
+
+/** @param {RunModel} model @returns {[string, Element | null][]} */
+function stateFacts({ events, open, caughtUp, summary }) {
+  const soFar = events.length ? `, ${countText(events.length, "event")} so far` : "";
+  const [symbol, text] =
+    open && offline.value
       ? ["lost", `offline ${offlineSince()}`]
-      : model.caughtUp
+      : caughtUp
         ? ["succeeded", "caught up"]
-        : ["running", reading];
-  add("caught-up", progress, () =>
-    h("span", { class: "status dim", role: "status" }, icon(symbol), progress),
-  );
-  if (summary?.error)
-    add("error", summary.error, () =>
-      span(`problem${summary.status === "died" ? " is-died" : ""}`, summary.error),
-    );
-  return found;
+        : ["running", `reading history${soFar} …`];
+  const died = summary?.status === "died" ? " is-died" : "";
+  return [
+    ["caught-up", h("span", { class: "status dim", role: "status" }, icon(symbol), text)],
+    ["error", summary?.error ? span(`problem${died}`, summary.error) : null],
+  ];
 }
 
 define("lw-run-head", RunHead);
