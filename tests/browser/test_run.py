@@ -113,7 +113,7 @@ def test_a_late_event_takes_its_place_and_says_that_it_is_late(served: Served, o
 
     expect(page.locator(".log-row", has_text="earlier")).to_contain_text("late")
     rows = page.locator(".log-row").all()
-    words = {row.get_attribute("aria-posinset"): row.locator(".words").inner_text() for row in rows}
+    words = {row.get_attribute("aria-posinset"): row.locator(".event-text").inner_text() for row in rows}
     assert [words[place].removeprefix("late").strip() for place in ("2", "3")] == ["earlier", "afterwards"]
 
 

@@ -90,7 +90,7 @@ function verdictCard({
     "Verdict",
     "Verdict",
     p(
-      "verdict-word",
+      "verdict-status",
       statusMark(status),
       warnings ? span("tag warn", countText(warnings, "warning")) : null,
       late ? span("tag warn", "late") : null,

@@ -158,10 +158,7 @@ function edgeOf({ from, to, condition, points }, states) {
   let before = start;
   for (const point of rest) {
     const bend = (point.x - before.x) / 2;
-    path +=
-      point.y === before.y
-        ? `L${point.x} ${point.y}`
-        : `C${before.x + bend} ${before.y} ${point.x - bend} ${point.y} ${point.x} ${point.y}`;
+    path += `C${before.x + bend} ${before.y} ${point.x - bend} ${point.y} ${point.x} ${point.y}`;
     before = point;
   }
   const middle = { x: (start.x + before.x) / 2, y: (start.y + before.y) / 2 };

@@ -13,17 +13,17 @@ import {
   timeElement,
   utcText,
 } from "./format.js";
-import { icon, linkTo, statusMark, statusOf } from "./icons.js";
+import { icon, statusMark, statusOf } from "./icons.js";
 import { showBanners, showFacts } from "./placeholders.js";
 import { setQuery } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
 
+/** @import { Child } from "./dom.js" */
 /** @import { RunModel } from "./run-model.js" */
 /** @import { Summary } from "./types.js" */
-/** @typedef {{href: string, label: string, title: string, download?: boolean, symbol?: string}} HeadLink */
-/** @typedef {{links?: HeadLink[], note?: string}} HeadActions */
+/** @typedef {{links?: Child[], note?: string}} HeadActions */
 
 export class RunHead extends Part {
   /** @type {RunModel} */
@@ -56,9 +56,7 @@ export class RunHead extends Part {
         this.#buttons,
         idMark("Run ID", model.runId),
         this.actions.note ? span("tag", this.actions.note) : linkButton(),
-        ...(this.actions.links ?? []).map(({ href, symbol = "download", label, title, download }) =>
-          linkTo(href, symbol, label, title, download),
-        ),
+        ...(this.actions.links ?? []),
       );
     }
     this.onDisconnect(

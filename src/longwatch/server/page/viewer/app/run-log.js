@@ -236,7 +236,7 @@ function row(event, late) {
         ),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
     span("type cut", bad ? icon(died ? "died" : "failed") : null, event.type),
-    span("words cut", late ? span("tag warn", "late") : null, eventText(event)),
+    span("event-text cut", late ? span("tag warn", "late") : null, eventText(event)),
   );
 }
 

@@ -5,13 +5,14 @@ import { isNotFound } from "../core/errors.js";
 import { fill, h } from "./dom.js";
 import { Part, define, restart } from "./element.js";
 import { api, follow, readEvents } from "./client.js";
+import { linkTo } from "./icons.js";
 import { boardPath, currentRoute, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure, loading, missing } from "./placeholders.js";
 import { everySeconds } from "./ticker.js";
 import "./run-view.js";
 
-/** @import { HeadLink } from "./run-head.js" */
+/** @import { Child } from "./dom.js" */
 /** @import { RunEvent, Summary } from "./types.js" */
 
 const FIRST_PAGE = 500; // small, for an early first paint
@@ -56,27 +57,17 @@ export class RunPage extends Part {
     }
   }
 
-  /** @param {RunModel} model @param {HeadLink[]} board */
+  /** @param {RunModel} model @param {Child} board */
   #show(model, board) {
     const view = h("lw-run");
     const base = runPath(model.runId);
     view.model = model;
     view.actions = {
       links: [
-        ...conversationLink(model),
-        ...board,
-        {
-          href: `${base}/export`,
-          label: "JSONL",
-          title: "Download the events as JSON Lines",
-          download: true,
-        },
-        {
-          href: `${base}/report`,
-          label: "HTML",
-          title: "Download this page as one file that works offline",
-          download: true,
-        },
+        sessionLink(model),
+        board,
+        linkTo(`${base}/export`, "download", "JSONL", "Download the events as JSON Lines", true),
+        linkTo(`${base}/report`, "download", "HTML", "Download this page for offline use", true),
       ],
     };
     document.title = `${model.summary?.name ?? model.runId} · longwatch`;
@@ -147,18 +138,11 @@ async function readSummary(runId, signal) {
 }
 
 /** @param {RunModel} model */
-function conversationLink(model) {
+function sessionLink(model) {
   const created = model.events.find((event) => event.type === "turn_created");
   const { project_id: project, conversation_id: session } = created?.payload ?? {};
-  if (typeof project !== "string" || typeof session !== "string") return [];
-  return [
-    {
-      href: sessionPath(project, session),
-      label: "Session",
-      title: "The session of this turn",
-      symbol: "thought",
-    },
-  ];
+  if (typeof project !== "string" || typeof session !== "string") return null;
+  return linkTo(sessionPath(project, session), "thought", "Session", "The session of this turn");
 }
 
 /**
@@ -166,20 +150,14 @@ function conversationLink(model) {
  * @param {RunModel} model @param {AbortSignal} signal
  */
 async function boardLink(model, signal) {
-  if (model.summary?.kind !== "execution") return [];
+  if (model.summary?.kind !== "execution") return null;
   try {
     await api.get(executionPath(model.runId), { signal });
   } catch (error) {
-    if (isNotFound(error) || signal.aborted) return [];
+    if (isNotFound(error) || signal.aborted) return null;
   }
-  return [
-    {
-      href: boardPath(model.runId),
-      label: "Board",
-      title: "All parts of this execution and their states over time",
-      symbol: "board",
-    },
-  ];
+  const title = "All parts of this execution and their states over time";
+  return linkTo(boardPath(model.runId), "board", "Board", title);
 }
 
 define("lw-live-run", RunPage);

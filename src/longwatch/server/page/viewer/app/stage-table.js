@@ -225,44 +225,36 @@ export class Stages extends Part {
 
   /** @param {Execution} execution */
   #drawAxis(execution) {
-    const { from } = this.#stretch;
-    const wide = this.#axis.clientWidth > 520 ? TICKS : TICKS / 2;
+    const { from, to } = this.#stretch;
     const { deadline_at: deadline, eta } = execution;
-    const marks = [];
-    const percent = (/** @type {number} */ at) => share(this.#stretch, at) * 100;
-    const inside = (/** @type {number | null | undefined} */ at) =>
-      typeof at === "number" && at > from && at < this.#stretch.to;
-    if (isOpen(execution) && eta && inside(eta.earliest_at)) {
-      const low = percent(eta.earliest_at ?? from);
-      const high = percent(Math.min(eta.latest_at ?? from, this.#stretch.to));
-      const style = { left: `${low}%`, width: `${high - low}%` };
-      marks.push(h("i", { class: "mark-eta", style }, h("span", {}, "probable end")));
-    }
-    if (inside(deadline)) {
-      const style = { left: `${percent(deadline ?? 0)}%` };
-      marks.push(h("i", { class: "mark-deadline", style }, h("span", {}, "deadline")));
-    }
-    if (isOpen(execution)) marks.push(h("i", { class: "mark-now" }));
-    fill(this.#marks, ...marks);
-    const labels = [...this.#marks.querySelectorAll("span")].map(
-      (label) => parseFloat(/** @type {HTMLElement} */ (label.parentElement).style.left) / 100,
+    const position = (/** @type {number} */ at) => share(this.#stretch, at);
+    const labels = /** @type {number[]} */ ([]);
+    /** @type {(name: string, label: string, start: number | null, end?: number) => Child} */
+    const mark = (name, label, start, end) => {
+      if (start === null || start <= from || start >= to) return null;
+      const left = position(start);
+      labels.push(left);
+      const style = /** @type {Record<string, string>} */ ({ left: `${left * 100}%` });
+      if (end !== undefined) style["width"] = `${(position(end) - left) * 100}%`;
+      return h("i", { class: `mark-${name}`, style }, h("span", {}, label));
+    };
+    const latest = Math.min(eta?.latest_at ?? from, to);
+    fill(
+      this.#marks,
+      isOpen(execution) && eta ? mark("eta", "probable end", eta.earliest_at, latest) : null,
+      mark("deadline", "deadline", deadline),
+      isOpen(execution) ? h("i", { class: "mark-now" }) : null,
     );
-    const free = (/** @type {number} */ at) =>
+    const isFree = (/** @type {number} */ at) =>
       at < LAST_TICK && labels.every((label) => at < label - LABEL || at > label + 2 * LABEL);
-    const moments = tickTimes(this.#stretch, from, wide).filter((at) =>
-      free(share(this.#stretch, at)),
-    );
+    const most = this.#axis.clientWidth > 520 ? TICKS : TICKS / 2;
+    const ticks = tickTimes(this.#stretch, from, most).filter((at) => isFree(position(at)));
+    const label = (/** @type {number} */ at) =>
+      at === from ? "0" : `+${durationText(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`;
     fill(
       this.#axis,
-      ...moments.map((at) =>
-        h(
-          "span",
-          { style: { left: `${percent(at)}%` } },
-          timeElement(
-            at,
-            at === from ? "0" : `+${durationText(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`,
-          ),
-        ),
+      ...ticks.map((at) =>
+        h("span", { style: { left: `${position(at) * 100}%` } }, timeElement(at, label(at))),
       ),
     );
   }

@@ -4,7 +4,7 @@ import { isOver } from "../core/turn-state.js";
 import { button, fill, h, isOutdated, setText, updateChildren } from "./dom.js";
 import { durationText, timeElement, timeText } from "./format.js";
 import { icon, statusMark } from "./icons.js";
-import { p, spacer, span } from "./markup.js";
+import { div, p, spacer, span } from "./markup.js";
 import { runPath } from "./router.js";
 import { copyButton } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
@@ -80,11 +80,11 @@ const callIdOf = ({ content }) => content["tool_use_id"];
 /** @param {WireBlock} block @param {WireBlock | undefined} result @param {boolean} over */
 function blockBody(block, result, over) {
   const { content, type } = block;
-  if (type === "content") return h("div", { class: "said" }, text(content["text"]));
+  if (type === "content") return div("block-text", text(content["text"]));
   if (type === "thinking")
     return collapsed(
       [icon("thought"), span("dim", "Thinking"), preview(content["text"])],
-      h("div", { class: "said dim" }, text(content["text"])),
+      div("block-text dim", text(content["text"])),
     );
   if (type === "tool_result")
     return collapsed(

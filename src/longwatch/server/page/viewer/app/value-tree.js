@@ -79,7 +79,7 @@ function list(into, entries, from, open) {
 function leaf(value) {
   if (typeof value === "string") return longText(value);
   if (typeof value === "number") return span("number", value);
-  return span("word", String(value));
+  return span("literal", String(value));
 }
 
 /** @param {string} text */

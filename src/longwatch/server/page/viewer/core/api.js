@@ -96,28 +96,22 @@ export class Api {
 
   /**
    * The response itself. Throws unless its status is 2xx or one of `accepts`.
-   * @param {string} url @param {object} [options] @param {string} [options.method]
-   * @param {Record<string, string>} [options.headers] @param {BodyInit} [options.body]
-   * @param {AbortSignal} [options.signal] @param {number[]} [options.accepts]
-   * @param {boolean} [options.keepalive] @returns {Promise<Response>}
+   * @param {string} url
+   * @param {RequestInit & {headers?: Record<string, string>, accepts?: number[]}} [options]
+   * @returns {Promise<Response>}
    */
-  async request(
-    url,
-    { method = "GET", headers = {}, body, signal, accepts = [], keepalive = false } = {},
-  ) {
+  async request(url, { headers, accepts = [], ...options } = {}) {
     let response;
     try {
       response = await this.#fetch(url, {
-        method,
-        body,
-        signal,
-        keepalive,
+        method: "GET",
+        ...options,
         headers: { ...this.#headers, ...headers },
         credentials: this.#credentials,
         cache: "no-store",
       });
     } catch (error) {
-      throw isAbort(error) || signal?.aborted ? error : unreachable(url, error);
+      throw isAbort(error) || options.signal?.aborted ? error : unreachable(url, error);
     }
     if (response.ok || accepts.includes(response.status)) return response;
     throw await errorOf(response);

@@ -9,9 +9,8 @@
 /** An error response, or no response at all (`status` 0, code `unreachable`). */
 export class ApiError extends Error {
   /**
-   * @param {object} error @param {number} error.status @param {string} error.code
-   * @param {string} error.message @param {ErrorDetail[]} [error.details]
-   * @param {number | null} [error.retryAfterMs] @param {unknown} [error.cause]
+   * @param {{status: number, code: string, message: string, details?: ErrorDetail[], retryAfterMs?: number | null,
+   *   cause?: unknown}} error
    */
   constructor({ status, code, message, details = [], retryAfterMs = null, cause }) {
     super(message, cause === undefined ? undefined : { cause });

@@ -24,10 +24,9 @@ export const STALL_MS = 40_000; // heartbeats come every 15 s
 
 /**
  * Read the stream until it ends. An outcome returned by `onMessage` ends it.
- * @param {object} options @param {Environment} options.environment @param {Api} options.api
- * @param {string[]} options.topics @param {string} options.after
- * @param {AbortSignal} options.signal
- * @param {(message: StreamMessage) => Outcome | void} options.onMessage @returns {Promise<Attempt>}
+ * @param {{environment: Environment, api: Api, topics: string[], after: string, signal: AbortSignal,
+ *   onMessage: (message: StreamMessage) => Outcome | void}} options
+ * @returns {Promise<Attempt>}
  */
 export async function tryStream({ environment, api, topics, after, signal, onMessage }) {
   const { controller, release } = childOf(signal);
