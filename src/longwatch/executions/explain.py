@@ -269,7 +269,7 @@ def _stages_text(execution: Execution) -> str:
 def _counts(execution: Execution) -> str:
     """The states that responses reported."""
     items = [item for _, item in execution.items()]
-    counts = Counter(state_text(each) for each in items)
+    counts = Counter(state_text(each, execution.mode) for each in items)
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "no item is listed"
 
 
@@ -309,9 +309,9 @@ def is_unseen(thing: Job | WorkItem) -> bool:
     return pending and thing.since is None and thing.source_status is None
 
 
-def state_text(item: WorkItem) -> str:
+def state_text(item: WorkItem, mode: Mode) -> str:
     """The state of an item for people; one that no response has reported has none."""
-    return "not listed yet" if is_unseen(item) else item.state.value.replace("_", " ")
+    return "not listed yet" if is_unseen(item) else mode.terms.state_text(item.state).replace("_", " ")
 
 
 def _in_stage(stage: Stage, execution: Execution) -> str:
@@ -349,7 +349,7 @@ def _open_items(stage: Stage, mode: Mode) -> Iterator[str]:
             yield f"{item.item_id} (unknown status {item.source_status!r})"
         elif not item.state.is_final:
             if not (is_unreported and is_unseen(item)):
-                yield f"{item.item_id} ({state_text(item)})"
+                yield f"{item.item_id} ({state_text(item, mode)})"
         elif mode is Mode.RECOVERY and item.state is ItemState.DONE:
             for step in item.steps:
                 if not step.state.is_final:

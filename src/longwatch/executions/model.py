@@ -70,6 +70,10 @@ class Terms:
     step: str
     done: str  # of an item
 
+    def state_text(self, state: str) -> str:
+        """A state of an item; one that is done is `launched` in records and responses (wire)."""
+        return self.done if state == ItemState.DONE else state
+
 
 class Mode(StrEnum):
     """The type of an execution, which decides when an item is done."""

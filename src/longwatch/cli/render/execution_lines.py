@@ -11,7 +11,7 @@ from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import ago_text, clock_text, duration_text, start_text
 from longwatch.executions.due import phase_of
 from longwatch.executions.explain import Fact, next_poll_text, waiting_for
-from longwatch.executions.model import Execution
+from longwatch.executions.model import Execution, Mode, Terms
 from longwatch.executions.progress import first_warnings, progress_of, verdict_text, warnings_text
 from longwatch.executions.views import ExecutionLine, ExecutionView, JobView, ServerView, WaveView
 from longwatch.model.run import Status
@@ -79,10 +79,11 @@ def wave_lines(view: ExecutionView, *, now_ms: int) -> Iterator[StyledLine]:
         yield [Segment(f"  {view.eta.text}", "dim")]
     if view.waiting_for is not None:
         yield [Segment("  waiting for ", "dim"), Segment(clean(view.waiting_for))]
+    terms = Mode(view.mode).terms
     for stage in view.waves:
         yield _stage_line(stage)
         for item in stage.servers:
-            yield from _item_lines(item, now_ms=now_ms)
+            yield from _item_lines(item, terms, now_ms=now_ms)
     for warning in view.verdict.warnings if view.verdict else ():
         yield [Segment("  warning: ", "warn"), Segment(clean(warning))]
 
@@ -93,9 +94,9 @@ def _stage_line(stage: WaveView) -> StyledLine:
     return [Segment(f"  {symbol}", style), Segment(f" {clean(stage.name)}  "), Segment(clean(jobs), "dim")]
 
 
-def _item_lines(item: ServerView, *, now_ms: int) -> Iterator[StyledLine]:
+def _item_lines(item: ServerView, terms: Terms, *, now_ms: int) -> Iterator[StyledLine]:
     since = "" if item.since is None else f"  {ago_text(item.since, now_ms=now_ms)}"
-    name, state = clean(item.server_id), _state(item, "not listed yet")
+    name, state = clean(item.server_id), terms.state_text(_state(item, "not listed yet"))
     yield [Segment(f"      {name}  "), Segment(state), Segment(since, "dim")]
     reason = item.failure_reason or item.reason
     if reason:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from longwatch.cli.render.execution_lines import wave_lines
 from longwatch.cli.render.executions import ExecutionsPicture, picture
 from longwatch.cli.render.styles import StyledLine
 from longwatch.executions.due import ExecutionPhase
-from longwatch.executions.model import Execution, Verdict
+from longwatch.executions.model import Execution, Mode, Verdict
 from longwatch.executions.poller import PollReport, Result
+from longwatch.executions.views import ExecutionView
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from tests.unit.executions.making import EVIDENCE, FAILED, IN_PROGRESS, LAUNCHED, START, drill
@@ -88,3 +90,13 @@ def test_what_ends_or_is_closed_elsewhere_leaves_the_picture_and_news_stay() -> 
 
 def test_without_executions_it_says_so() -> None:
     assert drawn()[0] == "No open executions."
+
+
+@pytest.mark.parametrize(("mode", "state"), [(Mode.DRILL, "launched"), (Mode.JOB, "done")])
+def test_only_items_of_disaster_recovery_are_launched(mode: Mode, state: str) -> None:
+    view = ExecutionView.of(replace(drill(LAUNCHED), mode=mode), now_ms=NOW)
+
+    lines = ["".join(segment.text for segment in line) for line in wave_lines(view, now_ms=NOW)]
+
+    assert [line.split()[1] for line in lines if line.lstrip().startswith("s-")] == [state]
+    assert any("launched" in line for line in lines) is (mode is Mode.DRILL)
