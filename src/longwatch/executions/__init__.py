@@ -1,1 +1,1 @@
-"""Is it done: executions that run in other systems, asked about until their end is known."""
+"""Executions: work in other systems, which is polled until it ends."""

@@ -18,7 +18,7 @@ if (existsSync(source)) {
   for (const name of wanted) {
     const fresh = `${target}.copy-${process.pid}`;
     cpSync(`${source}${name}`, fresh);
-    renameSync(fresh, `${target}${name}`); // whoever reads the module meanwhile never sees half of it
+    renameSync(fresh, `${target}${name}`); // so that a reader never sees half of a module
   }
 } else if (!existsSync(target)) {
   throw new Error(

@@ -160,7 +160,7 @@ describe("useSessionPolling", () => {
     expect(result.current.data?.status).toBe("pending");
   });
 
-  test("while the server is away it says so, and goes on when it is back", async () => {
+  test("while the server is away it reports that, and resumes when it is back", async () => {
     const place = await newSession();
     const turnId = await newTurn(place);
     const net = network();

@@ -159,7 +159,7 @@ def _attempts(siblings: Sequence[Call]) -> dict[str, int]:
     return tries
 
 
-FREE_COLUMNS = 100  # when the output is no terminal
+FREE_COLUMNS = 100  # when the output is not a terminal
 MOST_CALLS = 500
 NARROW_COLUMNS = 60
 

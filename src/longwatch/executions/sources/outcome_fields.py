@@ -103,14 +103,14 @@ def qualify_status(word: str, status: Meaning | None, qualifiers: Sequence[Quali
     """
     if status is None or not status.is_end:
         return status
-    said = [each for each in qualifiers if not each.is_empty]
-    for each in said:
+    filled = [each for each in qualifiers if not each.is_empty]
+    for each in filled:
         if each.meaning is not None and not each.meaning.is_end:
             return each.meaning
     if status in (Meaning.FAILED, Meaning.CANCELLED):
         return status
-    by_word = {each.meaning for each in said if each.is_word}
-    meanings = {each.meaning for each in said}
+    by_word = {each.meaning for each in filled if each.is_word}
+    meanings = {each.meaning for each in filled}
     for worst, among in (
         (Meaning.FAILED, by_word),
         (Meaning.CANCELLED, by_word),  # the exit code of a cancelled job is rarely 0

@@ -355,7 +355,7 @@ def _start(value: object) -> int:
         try:
             return ms_from_iso(value)
         except ValueError as error:
-            raise InvalidInput(f"StartTime {value!r} is no time; write epoch seconds") from error
+            raise InvalidInput(f"Invalid StartTime {value!r}. Use epoch seconds.") from error
     number = Decimal(str(value or 0))
     return int(number) if number > _MOST_SECONDS else int(number * 1000)
 
