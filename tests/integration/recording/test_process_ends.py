@@ -281,7 +281,7 @@ stop = threading.Event()
 def busy():
     while not stop.is_set():
         longwatch.record("busy", text="x" * 2000)
-        time.sleep(0)
+        time.sleep(0.001)  # busy all the time, at a rate that the writer can store
 
 with longwatch.run(run_id="wf-1"):
     thread = threading.Thread(target=busy, daemon=True)

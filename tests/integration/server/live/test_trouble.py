@@ -19,10 +19,14 @@ from tests.patience import PATIENCE_SECONDS
 RUN, TOPIC = "wf-trouble", "run:wf-trouble"
 
 
-async def write_slowly(journal: SqliteJournal, count: int, *, batch: int = 5) -> list[str]:
-    """Events one handful after the other, as work makes them."""
+async def write_slowly(
+    journal: SqliteJournal, count: int, *, batch: int = 5, reader: FeedClient | None = None
+) -> list[str]:
+    """Events one handful after the other, as work makes them; the second half once the reader has some."""
     events = events_of(RUN, count)
     for first in range(0, count, batch):
+        if reader is not None and first >= count // 2:
+            await _until_received(reader, 1)
         await asyncio.to_thread(journal.append, events[first : first + batch])
         await asyncio.sleep(0.01)
     return ids(events)
@@ -34,7 +38,7 @@ async def test_a_client_behind_the_worst_proxy_ends_with_what_the_journal_has(
 ) -> None:
     async with bad_proxy(server.port, any_trouble(seed)) as proxy:
         client = FeedClient(proxy.url, [TOPIC, "runs"])
-        writing = asyncio.create_task(write_slowly(journal, 200))
+        writing = asyncio.create_task(write_slowly(journal, 200, reader=client))
         await client.follow(lambda found: len(found.event_ids(TOPIC)) >= 200, polls=seed % 2 == 1)
         expected = await writing
         await client.aclose()
@@ -127,7 +131,10 @@ async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_with
 
 
 async def _until_some(client: FeedClient) -> None:
-    before = len(client.told)
+    await _until_received(client, len(client.told) + 20)
+
+
+async def _until_received(client: FeedClient, count: int) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(client.told) < before + 20:  # noqa: ASYNC110 - the client sets no event
+        while len(client.told) < count:  # noqa: ASYNC110 - the client sets no event
             await asyncio.sleep(0.02)
