@@ -345,7 +345,7 @@ async def test_a_server_over_tables_reads_the_one_of_executions_or_names_what_is
             feed = (await server.http.get("/api/feed?topic=executions")).json()
 
     assert page["executions"] == []
-    assert "Table 'longwatch-executions' was not found" in page["hint"]
+    assert "Table 'longwatch-executions' for executions was not found" in page["hint"]
     assert [told["event"] for told in feed["messages"]] == ["caught_up"]
 
 

@@ -76,7 +76,7 @@ class TableShape:
                 return TableProblem(
                     "not-found",
                     f"Table {at.table!r} for {self.holds} was not found in {at.where}. {other_region(at)} "
-                    f"Otherwise: {self.deploy_advice(at)}",
+                    f"{self.deploy_advice(at)}",
                 )
             case "refused":
                 return TableProblem(

@@ -18,7 +18,7 @@ MakeChannel = Callable[[str, EventSource, Hub], RunChannel]
 
 
 class SimulatedHub(Hub):
-    """A hub with one batch for all that is due, and with processes that have exited as soon as `gone` lists them."""
+    """A hub with one batch for all that is due. Processes have exited as soon as `gone` lists them."""
 
     make_channel: MakeChannel = RunChannel
     gone: set[int] | None = None  # process ids; None: it cannot see the processes of the producers

@@ -155,7 +155,7 @@ export class RunFold {
     const unreadable = this.#counts.get(UNREADABLE) ?? 0;
     if (unreadable > 0) {
       const events = unreadable === 1 ? "event" : "events";
-      const message = `${unreadable} ${events} cannot be read; \`longwatch doctor\` says what to do`;
+      const message = `${unreadable} ${events} cannot be read; run \`longwatch doctor\``;
       found.push({ name: "unreadable", message });
     }
     for (const { name, missing } of whole.producers) {
