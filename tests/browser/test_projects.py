@@ -1,8 +1,8 @@
-"""Projects and sessions that somebody else makes show by themselves, as runs do."""
+"""Projects and sessions that another process creates appear by themselves, as runs do."""
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.turns import Conversations
@@ -33,3 +33,24 @@ def test_a_session_that_another_process_makes_appears_in_its_project(
         Conversations(journal).create_conversation(PROJECT, "s-elsewhere", "Begun in a terminal")
 
     expect(page.get_by_text("Begun in a terminal")).to_be_visible()
+
+
+def test_a_session_that_is_reported_before_an_older_response_arrives_is_shown(
+    served: Served, open_page: OpenPage
+) -> None:
+    held: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page = open_page(f"{served.url}/projects")
+    page.route(f"**/api/projects/{PROJECT}/sessions", hold_first)
+    page.get_by_role("link", name="Atlas handbook").click()
+    expect(page.get_by_text("README.md")).to_be_visible()  # files come over the feed, and so do sessions
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    held[0].fulfill(json={"sessions": []})
+
+    expect(page.get_by_text("Draft a chapter")).to_be_visible()

@@ -18,6 +18,8 @@ export class ProjectsView extends Part {
   #foot = h("div", {}, loading("projects", 5));
   /** @type {Set<string> | null} ids of the listed projects */
   #ids = null;
+  /** @type {Set<string>} ids that the feed reported since the last request */
+  #reported = new Set();
 
   connectedCallback() {
     this.append(div("page-head", h("h1", {}, "Projects")), this.#list, this.#foot);
@@ -34,10 +36,18 @@ export class ProjectsView extends Part {
 
   /** Reload the list when a new project is reported. @param {{event: string, data: any}} message */
   #onMessage({ event, data }) {
-    if (event === "project" && this.#ids && !this.#ids.has(data.project.id)) void this.#load();
+    if (event !== "project") return;
+    this.#reported.add(data.project.id);
+    this.#loadIfMissing();
+  }
+
+  #loadIfMissing() {
+    const listed = this.#ids;
+    if (listed && [...this.#reported].some((id) => !listed.has(id))) void this.#load();
   }
 
   async #load() {
+    this.#reported.clear();
     try {
       const { projects } = await api.get("/api/projects");
       this.#ids = new Set(projects.map((/** @type {Project} */ project) => project.id));
@@ -53,6 +63,7 @@ export class ProjectsView extends Part {
               command: "longwatch turn --project notes --session first -- COMMAND",
             }),
       );
+      this.#loadIfMissing(); // the response may be older than a report
     } catch (error) {
       fill(
         this.#foot,

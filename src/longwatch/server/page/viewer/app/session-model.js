@@ -29,6 +29,8 @@ export class SessionModel extends Watchable {
   #expected = new Map();
   /** @type {Set<string>} ids of turns that the user has interrupted */
   #stopping = new Set();
+  /** @type {Set<string>} ids of sessions that the feed reported since the last request */
+  #reported = new Set();
   /** @type {(() => void)[]} */
   #cleanups = [];
 
@@ -60,6 +62,7 @@ export class SessionModel extends Watchable {
 
   /** Request the sessions of the project; an unchanged list costs a 304. */
   async refresh() {
+    this.#reported.clear();
     try {
       this.sessions = (await api.get(`${projectPath(this.project)}/sessions`)).sessions;
       this.error = null;
@@ -67,6 +70,7 @@ export class SessionModel extends Watchable {
       if (!this.sessions) this.error = error;
     }
     this.notify();
+    this.#refreshIfMissing(); // the response may be older than a report
   }
 
   /** Turns in order, with the user's unconfirmed actions. */
@@ -143,8 +147,14 @@ export class SessionModel extends Watchable {
 
   /** @param {{event: string, data: any}} message */
   #onSession({ event, data }) {
-    if (event !== "session" || !this.sessions) return;
-    if (!this.sessions.some(({ id }) => id === data.session.id)) void this.refresh();
+    if (event !== "session") return;
+    this.#reported.add(data.session.id);
+    this.#refreshIfMissing();
+  }
+
+  #refreshIfMissing() {
+    const listed = this.sessions?.map(({ id }) => id);
+    if (listed && [...this.#reported].some((id) => !listed.includes(id))) void this.refresh();
   }
 
   /** @param {{event: string, data: any}} message */
