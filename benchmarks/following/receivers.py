@@ -22,7 +22,6 @@ from benchmarks.following.subject import Commands
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
 from longwatch.following.polling_service import PollingService
-from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import READ
 from longwatch.journal.sqlite.rows import event_from_row
@@ -80,11 +79,9 @@ async def with_the_service(path: Path, run_id: str, *, inotify: bool = True) -> 
         is_begun.set()
 
     with SqliteJournal(path) as journal:
+        subscribe = partial(journal.subscribe, inotify=inotify)
 
-        def hub(reported: Journal) -> Hub:
-            return Hub(reported, subscribe=partial(journal.subscribe, inotify=inotify))
-
-        with PollingService(journal, make_hub=hub) as service:
+        with PollingService(journal, make_hub=partial(Hub, subscribe=subscribe)) as service:
             service.start_polling(run_id)
             # Subscribed in a thread without a loop: the callback runs in the service's own.
             await asyncio.to_thread(service.on_event, on_event)
