@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -67,8 +67,9 @@ class PolledRun:
             last[:] = [error]
             callbacks.failed(error, self)
 
-        async with make_hub(journal, on_failure=failed) as hub:
+        async with AsyncExitStack() as stack:
             try:
+                hub = await stack.enter_async_context(make_hub(journal, on_failure=failed))
                 ended = await self._deliver_events(hub, callbacks)
                 if ended is not None and ended.reason is Reason.UNUSABLE and not last:
                     failed(LongwatchError(ended.message))

@@ -9,6 +9,7 @@ import pytest
 import longwatch
 from longwatch.errors import InvalidInput, Unreachable
 from longwatch.following import PollingService, polling_service
+from longwatch.following.hub import Hub
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.testing.clock import START_MS as NOW
@@ -182,6 +183,22 @@ class TestQ3SubscriptionsAreDisposable:
             errors.has(2)
 
         assert caplog.text.count("ValueError: mine") == 2
+
+    def test_a_hub_that_cannot_be_created_is_reported(
+        self, journal: MemoryJournal, heard: Heard[Event], errors: Heard[Exception]
+    ) -> None:
+        mistake = TypeError("an argument is missing")
+
+        def make_hub(*_: object, **__: object) -> Hub:
+            raise mistake
+
+        with PollingService(journal, make_hub=make_hub) as service:
+            service.on_error(errors)
+            service.on_event(heard)
+            service.start_polling("wf-1")
+            assert service.wait(PATIENCE_SECONDS)
+
+            assert errors.has(1) == [mistake]
 
     @pytest.mark.parametrize("name", ["on_event", "on_error"])
     def test_a_coroutine_function_is_refused_since_nobody_would_await_it(
