@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 COUNTED_RUNS = 1000
 SAMPLE_EVENTS = 2_000  # decoded from the whole file without --full
 MAX_FAULTS = 10  # of the file's structure that are listed
+NEEDED_BYTES, AMPLE_BYTES = 1 << 20, 100 << 20  # of free disk space
 MAX_SKEW_SECONDS = 2.0  # the overlap that followers of a table read again
 PACKAGES = ("longwatch", "click", "rich", "boto3", "opentelemetry-sdk", "fastapi")
 OTHER_VARIABLES = (
@@ -359,12 +361,25 @@ def check_versions(finding: Finding) -> None:
             finding.add(package, "not installed")
 
 
+def check_space(path: Path, free_bytes: int, finding: Finding) -> None:
+    """Report the free space on the disk of a file, and whether it suffices."""
+    finding.add("free space", size_text(free_bytes))
+    if free_bytes < NEEDED_BYTES:
+        finding.problems.append(f"No space left for {path}. Free some disk space.")
+    elif free_bytes < AMPLE_BYTES:
+        finding.warnings.append(
+            f"Only {size_text(free_bytes)} are free for {path}. Free some disk space, or delete old events: "
+            "`longwatch prune --older-than 30d`."
+        )
+
+
 def _check_file(path: Path, finding: Finding) -> None:
     about = path.stat()
     log = path.with_name(f"{path.name}-wal")
     size = about.st_size + (log.stat().st_size if log.exists() else 0)
     finding.add("file", path, size_text(size))
     finding.add("permissions", stat.filemode(about.st_mode))
+    check_space(path, shutil.disk_usage(path.parent).free, finding)
     if about.st_mode & (stat.S_IRGRP | stat.S_IROTH) and os.name == "posix":
         finding.warnings.append(f"Other users of this machine can read {path}. Restrict it: chmod 600 {path}")
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):

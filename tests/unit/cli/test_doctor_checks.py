@@ -6,7 +6,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from longwatch.cli.doctor_checks import Finding, check_documents, check_executions, run_check
+import pytest
+
+from longwatch.cli.doctor_checks import Finding, check_documents, check_executions, check_space, run_check
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
@@ -77,3 +79,20 @@ def test_a_file_that_is_no_database_is_a_problem_that_says_what_to_do(tmp_path: 
     found, _ = examined(settings_of(file))
 
     assert "move the file away" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "problems", "warnings"),
+    [
+        (0, ["No space left for runs.db. Free some disk space."], 0),
+        (12 << 20, [], 1),
+        (5 << 30, [], 0),
+    ],
+)
+def test_little_free_disk_space_is_reported(free_bytes: int, problems: list[str], warnings: int) -> None:
+    finding = Finding("Journal")
+
+    check_space(Path("runs.db"), free_bytes, finding)
+
+    assert "free space" in facts(finding)
+    assert (finding.problems, len(finding.warnings)) == (problems, warnings)
