@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from botocore.config import Config
     from botocore.session import Session as CoreSession
 
+# Messages of InvalidSignatureException when the clock is off by more than five minutes.
+SKEWED_SIGNATURES = ("Signature expired:", "Signature not yet current:")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:

@@ -15,7 +15,7 @@ from longwatch.executions.sources.declarations import AwsCall, Declaration
 from longwatch.executions.sources.declared import AwsTarget, PolledJob, run_parallel
 from longwatch.executions.sources.expressions import fill_template, parse_path, value_at
 from longwatch.executions.sources.mapping import RawJob
-from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
+from longwatch.storage.aws import SKEWED_SIGNATURES, ClientOptions, core_session, make_client, new_session
 
 MAX_PAGES = 50  # of one call
 _SHOWN_BYTES = 60  # of a response that cannot be parsed
@@ -316,6 +316,8 @@ def service_problem(response: Mapping[str, Any], call: AwsCall, where: str) -> S
     summary = f"{call.service} in {where} returned {code}" + (f": {message}" if message else "")
     if code in NO_RIGHT:
         return SourceProblem(f"{summary}. Allow {call.name} for these credentials", lasting=True)
+    if message.startswith(SKEWED_SIGNATURES):
+        return SourceProblem(f"{summary}. Set the clock of this machine", lasting=True)
     if code in NO_LOGIN:
         return SourceProblem(f"{summary}. Renew the AWS credentials", lasting=True)
     throttled = code in THROTTLING or metadata.get("HTTPStatusCode") == 429

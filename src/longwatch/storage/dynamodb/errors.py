@@ -12,6 +12,7 @@ import shlex
 from dataclasses import dataclass
 
 from longwatch.errors import JournalUnavailable, TableProblem, Throttled, Unreachable
+from longwatch.storage.aws import SKEWED_SIGNATURES
 from longwatch.storage.urls import TableAddress
 
 TEMPLATE = "infrastructure/dynamodb-table.yaml"
@@ -145,7 +146,7 @@ def _from_service(response: object, at: TableAddress) -> JournalUnavailable | Ta
     code = str(body.get("Error", {}).get("Code", ""))
     message = str(body.get("Error", {}).get("Message", ""))
     status = body.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    kind = _KINDS.get(code)
+    kind = "clock" if message.startswith(SKEWED_SIGNATURES) else _KINDS.get(code)
     if kind is None:
         kind = "unreachable" if isinstance(status, int) and status >= 500 else "refused"
     reason = f"{code}: {message}" if message else code

@@ -324,6 +324,16 @@ def test_throttling_is_waited_out_and_lack_of_rights_is_told(world: World, name:
     assert (broken.lasting, broken.throttled) == (False, False)
 
 
+def test_a_wrong_clock_is_distinguished_from_wrong_credentials(world: World) -> None:
+    service, source = world.make("batch")
+    service.fail("InvalidSignatureException", "Signature expired: 20261118T1300Z is now earlier than …")
+
+    reported = problem(source, "a/b")
+
+    assert reported.lasting
+    assert reported.message.endswith("Set the clock of this machine")
+
+
 def test_a_lost_answer_is_a_problem_that_may_pass(world: World) -> None:
     service, source = world.make("batch")
     service.lose_answers()

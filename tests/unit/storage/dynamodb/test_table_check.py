@@ -301,8 +301,18 @@ def test_a_service_that_can_not_answer_is_unreachable(service: Service, answer: 
     assert problem_of(service).kind == "unreachable"
 
 
-def test_a_wrong_clock_is_told_apart_from_wrong_credentials(service: Service) -> None:
-    service.answers["DescribeTable"] = refusal("RequestExpired")
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("RequestExpired", "Request has expired."),
+        ("InvalidSignatureException", "Signature expired: 20261118T1300Z is now earlier than 20261118T1325Z"),
+        ("InvalidSignatureException", "Signature not yet current: 20261118T1400Z is still later than …"),
+    ],
+)
+def test_a_wrong_clock_is_distinguished_from_wrong_credentials(
+    service: Service, code: str, message: str
+) -> None:
+    service.answers["DescribeTable"] = refusal(code, message)
 
     assert problem_of(service).kind == "clock"
 
