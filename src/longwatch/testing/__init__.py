@@ -1,8 +1,9 @@
-"""Tools for tests of programs that use longwatch: a fake clock, faulty journals and a simulator."""
+"""Tools for tests of programs that use longwatch: a clock, faulty journals, a simulator, a model server."""
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.faults import FaultyJournal
+from longwatch.testing.model_server import ModelFailure, ModelReply, ModelServer, ScriptedToolCall
 from longwatch.testing.simulation import Consumer, ProducerContext, Simulation, SimulationResult
 
 __all__ = [
@@ -10,7 +11,11 @@ __all__ = [
     "FakeClock",
     "FaultyJournal",
     "MemoryJournal",
+    "ModelFailure",
+    "ModelReply",
+    "ModelServer",
     "ProducerContext",
+    "ScriptedToolCall",
     "Simulation",
     "SimulationResult",
 ]
