@@ -138,7 +138,7 @@ def test_an_agent_that_dies_silently_is_unconfirmed_not_failed(deployed: Deploye
 
     assert (execution["status"], execution["error"]) == ("FAILED", "SessionUnconfirmed")
     assert types(events)[-1] == "SESSION_UNCONFIRMED"
-    assert f"after {MAX_LOOKS} looks" in str(events[-1].payload["error_message"])
+    assert f"after {MAX_LOOKS} polls" in str(events[-1].payload["error_message"])
 
 
 def test_a_late_completion_is_found(deployed: Deployed) -> None:
@@ -256,7 +256,7 @@ def test_the_limit_without_an_ending_can_be_set_in_minutes(deployed: Deployed) -
 
     assert execution["error"] == "SessionFailed"
     assert silent["error"] == "SessionUnconfirmed"
-    assert "after 9 looks in 3 minutes" in silent["cause"]
+    assert "after 9 polls in 3 minutes" in silent["cause"]
 
 
 def test_an_execution_without_a_session_id_is_journaled_under_its_own_name(deployed: Deployed) -> None:
