@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from longwatch.integrations.genai import EVENT_TYPES
 from longwatch.model.summary import ENDS, STARTS
+from longwatch.telemetry.span_events import EVENT_TYPES
 from tests.docs.pages import ROOT
 
 SOURCE = ROOT / "src" / "longwatch"

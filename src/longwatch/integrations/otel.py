@@ -16,22 +16,23 @@ from functools import partial
 from typing import Any
 
 from longwatch.errors import MissingExtra
-from longwatch.integrations.genai import (
-    ERROR_TYPE,
-    EVENT_TYPES,
-    Attributes,
-    SpanKind,
-    content_of,
-    describe_span,
-    kind_of,
-    title_of,
-)
 from longwatch.model.event import run_duration_ms
 from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import Capture
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, RecordingScope
+from longwatch.telemetry.dialect import SpanKind
+from longwatch.telemetry.span import Attributes, SpanData
+from longwatch.telemetry.span_events import (
+    EVENT_TYPES,
+    SpanReading,
+    content_of,
+    describe_span,
+    outcome_of,
+    read_span,
+    title_of,
+)
 
 MAX_OPEN_SPANS = 10_000  # beyond that the oldest are dropped: some spans never end
 
@@ -64,7 +65,8 @@ class SpanRun:
 @dataclass(slots=True, kw_only=True)
 class OpenSpan:
     run: SpanRun
-    recorded_as: SpanKind | None = None
+    recorded_as: SpanReading | None = None
+    recorded_content: frozenset[str] = frozenset()  # fields that its start has; its end does not repeat them
     parent_call_id: str | None = None  # the nearest enclosing call that is recorded
     call_id: str | None = None  # its own once it is recorded, otherwise its parent's
     agent_name: str | None = None
@@ -167,7 +169,6 @@ def _open_span(run: SpanRun, outer: OpenSpan | None, scope: RecordingScope | Non
 try:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
-    from opentelemetry.trace import StatusCode
 except ImportError as error:
     raise MissingExtra("longwatch.integrations.otel", "otel") from error
 
@@ -175,7 +176,9 @@ INCLUDE = ("genai", "all")
 
 
 class LongwatchSpanProcessor(SpanProcessor):
-    """Records spans with GenAI names; `include="all"` records every other span too, as `span` events.
+    """Records spans of agents, tools, models and workflows, in the dialects of `longwatch.telemetry`.
+
+    `include="all"` records every other span too, as `span` events.
 
     With a `run_id` all spans belong to that run, and the caller records its start and end.
     """
@@ -229,14 +232,14 @@ class LongwatchSpanProcessor(SpanProcessor):
         recorder = self._remember(self._given_recorder or get_recorder())
         if not recorder.settings.enabled:
             return
-        kind = kind_of(span.name, _attributes(span))
+        reading = read_span(span.name, _attributes(span))
         scope = SCOPE.get()
         parent = (_key(span)[0], span.parent.span_id) if span.parent is not None else None
         choose = partial(self._run_for, span, recorder, scope)
         opened = self._spans.enter(_key(span), parent, scope, choose)
-        if self._is_wanted(kind, span, opened.run):
-            self._record_start(span, kind, opened)
-        elif kind is SpanKind.WORKFLOW:  # the run itself
+        if self._is_wanted(reading.kind, span, opened.run):
+            self._record_start(span_data(span), reading, opened)
+        elif reading.kind is SpanKind.WORKFLOW:  # the run itself
             self._begin(opened.run)
         forgotten = self._spans.forget_oldest()
         if forgotten is not None:
@@ -251,14 +254,15 @@ class LongwatchSpanProcessor(SpanProcessor):
         run = opened.run
         is_root = run.root == _key(span)
         try:
+            data = span_data(span)
             if opened.recorded_as is None:
-                kind = kind_of(span.name, _attributes(span))
-                if self._is_wanted(kind, span, run):  # its attributes were set after its start
-                    self._record_start(span, kind, opened)
+                reading = read_span(data.name, data.attributes)
+                if self._is_wanted(reading.kind, span, run):  # its attributes were set after its start
+                    self._record_start(data, reading, opened)
             if opened.recorded_as is not None:
-                self._record_end(span, opened.recorded_as, opened)
+                self._record_end(data, opened.recorded_as, opened)
             if is_root:
-                run.root_end = RootEnd(_ms(span.end_time), failure_of(span))
+                run.root_end = RootEnd(data.ended_at, data.failure)
                 self._finish(run)
         finally:
             # After everything is queued: the last span closes the producer of the run.
@@ -285,10 +289,10 @@ class LongwatchSpanProcessor(SpanProcessor):
         attributes = _attributes(span)
         return SpanRun(
             recorder=recorder,
-            run_id=f"trace-{_trace_id(span)}",
+            run_id=f"trace-{_key(span)[0]:032x}",
             root=_key(span),
-            name=title_of(kind_of(span.name, attributes), span.name, attributes),
-            started_at=_ms(span.start_time),
+            name=title_of(read_span(span.name, attributes), span.name, attributes),
+            started_at=(span.start_time or 0) // 1_000_000,
         )
 
     def _is_wanted(self, kind: SpanKind, span: ReadableSpan, run: SpanRun) -> bool:
@@ -296,50 +300,54 @@ class LongwatchSpanProcessor(SpanProcessor):
             return False  # the start and end of the run represent it
         return kind is not SpanKind.OTHER or self._include_all
 
-    def _record_start(self, span: ReadableSpan, kind: SpanKind, opened: OpenSpan) -> None:
+    def _record_start(self, span: SpanData, reading: SpanReading, opened: OpenSpan) -> None:
         self._begin(opened.run)
-        opened.recorded_as = kind
-        opened.call_id = f"{_key(span)[1]:016x}"
-        if kind is SpanKind.AGENT:
-            opened.agent_name = title_of(kind, span.name, _attributes(span))
-        self._record(span, kind, opened, {"status": "started"}, ended=False)
+        opened.recorded_as = reading
+        opened.call_id = span.span_id
+        if reading.kind is SpanKind.AGENT:
+            opened.agent_name = title_of(reading, span.name, span.attributes)
+        payload = {"status": "started", **describe_span(reading, span, ended=False)}
+        content = self._content(reading, span, opened, ended=False)
+        opened.recorded_content = frozenset(content)
+        self._record(span, reading, opened, payload | content, ended=False)
 
-    def _record_end(self, span: ReadableSpan, kind: SpanKind, opened: OpenSpan) -> None:
-        if kind is SpanKind.AGENT:  # some frameworks set its name after its start
-            opened.agent_name = title_of(kind, span.name, _attributes(span))
-        failure = failure_of(span)
-        payload: dict[str, object] = {"status": "completed" if failure is None else "failed"}
-        if failure is not None:
-            payload["error_message"] = failure
-        payload["duration_ms"] = _duration_ms(span)
-        self._record(span, kind, opened, payload, ended=True)
+    def _record_end(self, span: SpanData, reading: SpanReading, opened: OpenSpan) -> None:
+        if reading.kind is SpanKind.AGENT:  # some frameworks set its name after its start
+            opened.agent_name = title_of(reading, span.name, span.attributes)
+        payload = {**outcome_of(span), **describe_span(reading, span, ended=True)}
+        content = self._content(reading, span, opened, ended=True)
+        self._record(span, reading, opened, payload | content, ended=True)
+
+    def _content(
+        self, reading: SpanReading, span: SpanData, opened: OpenSpan, *, ended: bool
+    ) -> dict[str, object]:
+        recorder = opened.run.recorder
+        limits = recorder.limits()
+        if limits is None:
+            return {}
+        content = content_of(reading, span, ended=ended)
+        for name in opened.recorded_content:
+            content.pop(name, None)
+        return Capture(limits, recorder.secrets).fields(content) if content else {}
 
     def _record(
         self,
-        span: ReadableSpan,
-        kind: SpanKind,
+        span: SpanData,
+        reading: SpanReading,
         opened: OpenSpan,
         payload: dict[str, object],
         *,
         ended: bool,
     ) -> None:
-        recorder = opened.run.recorder
-        attributes = _attributes(span)
-        payload |= describe_span(kind, span.name, attributes, ended=ended)
-        limits = recorder.limits()
-        if kind is SpanKind.TOOL and limits is not None:
-            events = [(event.name, event.attributes or {}) for event in span.events]
-            content = content_of(attributes, events, ended=ended)
-            payload |= Capture(limits, recorder.secrets).fields(content)
-        recorder.record(
+        opened.run.recorder.record(
             opened.run.run_id,
-            EVENT_TYPES[kind][ended],
+            EVENT_TYPES[reading.kind][ended],
             payload,
             agent_name=opened.agent_name,
             call_id=opened.call_id,
             parent_call_id=opened.parent_call_id,
-            trace_id=_trace_id(span),
-            occurred_at=_ms(span.end_time if ended else span.start_time),
+            trace_id=span.trace_id,
+            occurred_at=span.ended_at if ended else span.started_at,
         )
 
     def _begin(self, run: SpanRun) -> None:
@@ -393,18 +401,22 @@ def _attempt_of(run: SpanRun) -> str:
     return f"{run.root[0]:032x}"[:ATTEMPT_DIGITS]
 
 
-def failure_of(span: ReadableSpan) -> str | None:
-    """The error of a span: its error status, or a recorded exception unless its status is OK."""
-    if span.status.status_code is StatusCode.OK:
-        return None
-    for event in reversed(span.events):
-        if event.name == "exception":
-            attributes: Attributes = event.attributes or {}
-            payload = [attributes.get(f"exception.{part}") for part in ("type", "message")]
-            return ": ".join(str(part) for part in payload if part) or "exception"
-    if span.status.status_code is StatusCode.ERROR:
-        return span.status.description or str(_attributes(span).get(ERROR_TYPE) or "failed")
-    return None
+def span_data(span: ReadableSpan) -> SpanData:
+    """A span of the SDK as a plain value."""
+    trace_id, span_id = _key(span)
+    parent = span.parent
+    return SpanData(
+        trace_id=f"{trace_id:032x}",
+        span_id=f"{span_id:016x}",
+        parent_id=f"{parent.span_id:016x}" if parent is not None else None,
+        name=span.name,
+        start_ns=span.start_time or 0,
+        end_ns=span.end_time or 0,
+        attributes=_attributes(span),
+        events=[(event.name, event.attributes or {}) for event in span.events],
+        status=span.status.status_code.value,
+        status_message=span.status.description or "",
+    )
 
 
 def _attributes(span: ReadableSpan) -> Attributes:
@@ -414,15 +426,3 @@ def _attributes(span: ReadableSpan) -> Attributes:
 def _key(span: ReadableSpan) -> SpanKey:
     context: Any = span.get_span_context()
     return (context.trace_id, context.span_id)
-
-
-def _trace_id(span: ReadableSpan) -> str:
-    return f"{_key(span)[0]:032x}"
-
-
-def _ms(nanoseconds: int | None) -> int:
-    return (nanoseconds or 0) // 1_000_000
-
-
-def _duration_ms(span: ReadableSpan) -> float:
-    return round(((span.end_time or 0) - (span.start_time or 0)) / 1_000_000, 3)

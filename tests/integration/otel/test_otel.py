@@ -77,7 +77,13 @@ def test_a_model_call_tells_its_model_and_its_tokens(bench: Bench) -> None:
         span.set_attribute("gen_ai.response.finish_reasons", ["stop"])
 
     said = [event.payload for event in bench.events() if event.type == "model_call"]
-    assert said[0] == {"status": "started", "operation": "chat", "model": "large", "provider": "acme"}
+    assert said[0] == {
+        "status": "started",
+        "operation": "chat",
+        "model": "large",
+        "provider": "acme",
+        "recorded_by": "otel",
+    }
     assert {**said[1], "duration_ms": 0} == {
         **said[0],
         "status": "completed",
@@ -97,10 +103,38 @@ def test_arguments_and_results_are_captured_without_their_secrets(bench: Bench) 
         pass
 
     started, ended = (event.payload for event in bench.events() if event.type == "tool_call")
-    assert started["input"] == ended["input"] == {"query": "tides", "api_key": "[redacted]"}
+    assert started["input"] == {"query": "tides", "api_key": "[redacted]"}
     assert "output" not in started
+    assert "input" not in ended  # its start has it
     assert ended["output"] == "[not JSON after all"
     assert (ended["operation"], ended["tool_call_id"]) == ("search", "t-1")
+
+
+def test_messages_that_are_set_after_the_start_are_in_the_end(bench: Bench) -> None:
+    with bench.tracer.start_as_current_span("chat large", attributes=CHAT) as span:
+        span.set_attribute("gen_ai.input.messages", '[{"role": "user", "content": "1+2?"}]')
+        span.set_attribute("gen_ai.output.messages", '[{"role": "assistant", "content": "3"}]')
+
+    started, ended = (event.payload for event in bench.events() if event.type == "model_call")
+    assert "input" not in started
+    assert ended["input"] == [{"role": "user", "content": "1+2?"}]
+    assert ended["output"] == [{"role": "assistant", "content": "3"}]
+
+
+def test_spans_of_other_dialects_are_recorded_too(bench: Bench) -> None:
+    chain, llm = {"openinference.span.kind": "CHAIN"}, {"openinference.span.kind": "LLM"}
+    task = {"traceloop.span.kind": "task", "traceloop.entity.name": "fetch"}
+    with (
+        bench.tracer.start_as_current_span("LangGraph", attributes=chain),
+        bench.tracer.start_as_current_span("fetch.task", attributes=task),
+        bench.tracer.start_as_current_span("ChatModel", attributes={**llm, "llm.model_name": "large"}),
+    ):
+        pass
+
+    run = fold(bench.events())
+    assert run is not None
+    assert run.summary.name == "LangGraph"
+    assert [event.type for event in bench.events()[:3]] == ["workflow_start", "node_start", "model_call"]
 
 
 def test_an_exception_fails_the_call_and_reaches_the_traced_code_unchanged(bench: Bench) -> None:

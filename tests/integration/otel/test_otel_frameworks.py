@@ -73,7 +73,13 @@ def test_a_strands_model_without_a_name_is_left_unnamed_and_starts_without_token
     agent.end()
 
     started, ended = (event.payload for event in bench.events() if event.type == "model_call")
-    assert started == {"status": "started", "operation": "chat", "provider": "strands-agents"}
+    assert started == {
+        "status": "started",
+        "operation": "chat",
+        "provider": "strands-agents",
+        "recorded_by": "otel",
+        "input": [{"role": "user", "content": "1+2?"}],
+    }
     assert "model" not in ended
     assert (ended["input_tokens"], ended["output_tokens"]) == (5, 6)
 
