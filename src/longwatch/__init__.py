@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from longwatch.errors import LongwatchError
     from longwatch.following.polling_service import PollingService, polling_service
     from longwatch.following.shared_hub import follow
+    from longwatch.integrations.attach import attach
     from longwatch.journal.base import Journal
     from longwatch.journal.factory import open_journal
     from longwatch.model.event import START, Cursor, Event, Page
@@ -39,6 +40,7 @@ __all__ = [
     "Status",
     "__version__",
     "agent",
+    "attach",
     "configure",
     "current_run_id",
     "flush",
@@ -60,6 +62,7 @@ _MODULES = {
     "longwatch.model.event": ("START", "Cursor", "Event", "Page"),
     "longwatch.following.polling_service": ("PollingService", "polling_service"),
     "longwatch.following.shared_hub": ("follow",),
+    "longwatch.integrations.attach": ("attach",),
     "longwatch.journal.base": ("Journal",),
     "longwatch.model.run_query": ("RunQuery",),
     "longwatch.journal.factory": ("open_journal",),

@@ -16,6 +16,7 @@ from typing import Any
 
 from longwatch.errors import InvalidSettings
 from longwatch.settings_catalog import (
+    ALL_SDKS,
     DEFAULT_OTHER_STATUSES,
     DEFAULT_TABLE,
     MAX_PAYLOAD_BYTES,
@@ -55,6 +56,7 @@ class Settings:
     fast_query: bool = True
     enabled: bool = True
     capture: str = "summary"
+    attach: tuple[str, ...] = (ALL_SDKS,)
     max_payload_bytes: int = MAX_PAYLOAD_BYTES
     redact_keys: tuple[str, ...] = ()
     ttl_hours: float | None = None  # None: the default of the journal's layout; 0: never expire

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 DEFAULT_TABLE = "agentify-workflow-events"
 MAX_PAYLOAD_BYTES = 350 * 1024  # leaves 50 KB of DynamoDB's 400 KB for keys and attributes
 CAPTURE_POLICIES = ("off", "summary", "full")
+ALL_SDKS, NO_SDKS = "all", "none"  # in `recording.attach`
 LAYOUTS = ("workflow", "session")
 DEFAULT_OTHER_STATUSES = (
     "CANCELLING",
@@ -175,6 +176,14 @@ SETTINGS: tuple[Setting, ...] = (
         "summary",
         _one_of(*CAPTURE_POLICIES),
         "How arguments and results are captured: off, summary (shortened) or full",
+    ),
+    Setting(
+        "recording.attach",
+        "attach",
+        "LONGWATCH_ATTACH",
+        (ALL_SDKS,),
+        _parse_names,
+        "SDKs that `longwatch run` and `longwatch.attach()` record: their names, all or none",
     ),
     Setting(
         "recording.max_payload_bytes",

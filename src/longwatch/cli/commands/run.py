@@ -14,6 +14,7 @@ from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import remark
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import duration_text
+from longwatch.integrations.startup import with_startup_hook
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.process.child import is_terminal
@@ -31,6 +32,7 @@ from longwatch.recording.scope import (
     trace_id_of,
 )
 from longwatch.settings import Settings
+from longwatch.settings_catalog import NO_SDKS
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -67,7 +69,8 @@ def command(
     """Run a command and record what it does.
 
     JSON lines that the command prints are recorded as events, all other output as text. The command finds
-    the run in LONGWATCH_RUN_ID, and its recorders join the run. Exits with the exit code of the command.
+    the run in LONGWATCH_RUN_ID, and its recorders join the run. Agent SDKs that a Python program imports
+    are recorded too; LONGWATCH_ATTACH selects them. Exits with the exit code of the command.
 
     \b
     longwatch run -- python flow.py
@@ -90,8 +93,11 @@ def command(
         attempt=attempt,
         trace_id=trace_id,
         name=name or command_name(command_line),
-        environment=child_environment(
-            os.environ, run_id=chosen, attempt=attempt, journal_url=settings.journal, trace_id=trace_id
+        environment=with_startup_hook(
+            child_environment(
+                os.environ, run_id=chosen, attempt=attempt, journal_url=settings.journal, trace_id=trace_id
+            ),
+            enabled=NO_SDKS not in settings.attach,
         ),
         kind=kind,
         parent_run_id=parent if parent != chosen else None,
