@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from longwatch.model.run_query import RunQuery
     from longwatch.recording.active_run import run
     from longwatch.recording.decorators import agent, current_run_id, record, tool, workflow
+    from longwatch.recording.model_calls import ModelUsage, model_call
     from longwatch.recording.recorder import configure, flush, get_recorder
+    from longwatch.recording.waiting import waiting
 
 __version__ = "0.1.0"
 
@@ -32,6 +34,7 @@ __all__ = [
     "Event",
     "Journal",
     "LongwatchError",
+    "ModelUsage",
     "Page",
     "PollingService",
     "Run",
@@ -47,11 +50,13 @@ __all__ = [
     "fold",
     "follow",
     "get_recorder",
+    "model_call",
     "open_journal",
     "polling_service",
     "record",
     "run",
     "tool",
+    "waiting",
     "workflow",
 ]
 
@@ -68,7 +73,9 @@ _MODULES = {
     "longwatch.journal.factory": ("open_journal",),
     "longwatch.recording.active_run": ("run",),
     "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tool", "workflow"),
+    "longwatch.recording.model_calls": ("ModelUsage", "model_call"),
     "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),
+    "longwatch.recording.waiting": ("waiting",),
     "longwatch.model.run": ("Run", "RunSummary", "Status", "fold"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

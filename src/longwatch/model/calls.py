@@ -1,13 +1,14 @@
-"""Agent spans, tool calls and graph nodes, paired from the events that start and end them.
+"""Agent spans, calls of tools and models, and graph nodes, paired from the events that start and end them.
 
 A start and an end belong together by their call ID. Other producers have none for agents and nodes; there an
-end closes the latest open start of the same agent, node or tool.
+end closes the latest open start of the same agent, node or tool. Two calls of a model with the same response
+ID are one call that was recorded twice; see `model.model_calls`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from longwatch.model.event import (
     AgentSpan,
@@ -18,7 +19,9 @@ from longwatch.model.event import (
     end_status,
     error_of,
     text_of,
+    tool_status,
 )
+from longwatch.model.model_calls import ModelFacts, name_of_model
 
 ABANDONED = "abandoned"  # the status of a call without an end in a run that has ended
 
@@ -30,13 +33,14 @@ class Mark:
     """The start or the end of a call, from one event."""
 
     order: Order
-    kind: str  # agent, tool or node
+    kind: str  # agent, tool, model or node
     name: str
     status: str  # started, completed, failed, skipped, or the producer's own text
     agent_name: str | None = None
     parent_call_id: str | None = None
     duration_ms: float | None = None
     error: str | None = None
+    model: ModelFacts | None = None  # of a call of a model
 
     @property
     def at(self) -> int:
@@ -51,7 +55,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One agent span, tool call or graph node: its start, its end, or both."""
+    """One agent span, call of a tool or model, or graph node: its start, its end, or both."""
 
     call_id: str
     start: Mark | None = None
@@ -113,6 +117,12 @@ class Call:
             return self.end.duration_ms
         return max(0, self.end.at - self.start.at) if self.start else None
 
+    @property
+    def model(self) -> ModelFacts | None:
+        """What the events state about a call of a model; None for other kinds."""
+        facts = [mark.model for mark in (self.end, self.start) if mark is not None and mark.model is not None]
+        return facts[0].completed(facts[-1]) if facts else None
+
     def merged(self, other: Call) -> Call:
         """Both parts of the same call; of two starts or two ends the earlier counts."""
         return Call(self.call_id, _earlier(self.start, other.start), _earlier(self.end, other.end))
@@ -127,6 +137,7 @@ def _earlier(one: Mark | None, other: Mark | None) -> Mark | None:
 def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
     """The start or end in this event, and the subject to pair it by without a call ID."""
     payload = event.payload
+    model: ModelFacts | None = None
     match event.type:
         case "tool_call":
             tool = ToolCall.of(event)
@@ -136,6 +147,9 @@ def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
             span = AgentSpan.of(event)
             kind, name, status = "agent", span.agent_name, span.status
             about = name
+        case "model_call":
+            kind, name, status = "model", name_of_model(payload), tool_status(payload)
+            about, model = f"{event.agent_name or ''}/{name}", ModelFacts.of(payload)
         case "node_start" | "node_stop":
             about = text_of(payload, "node_id", "node_name") or "node"
             kind, name = "node", text_of(payload, "node_name") or about
@@ -160,6 +174,7 @@ def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
         parent_call_id=event.parent_call_id,
         duration_ms=duration_of(payload),
         error=error_of(payload),
+        model=model,
     )
     return (kind, about), mark
 
@@ -170,15 +185,18 @@ class Calls:
 
     named: Mapping[str, Call]  # by call id
     unnamed: Mapping[CallSubject, tuple[Mark, ...]]  # in order
+    has_models: bool = False  # some are calls of models, which may be recorded twice
 
     def plus(self, events: Iterable[Event]) -> Calls:
         """These calls and those of more events."""
         named, fresh = dict(self.named), dict[CallSubject, list[Mark]]()
+        has_models = self.has_models
         for event in events:
             found = mark_of(event)
             if found is None:
                 continue
             subject, mark = found
+            has_models = has_models or mark.model is not None
             if event.call_id is None:
                 fresh.setdefault(subject, []).append(mark)
                 continue
@@ -188,14 +206,15 @@ class Calls:
         for subject, marks in fresh.items():
             together = [*unnamed.get(subject, ()), *marks]
             unnamed[subject] = tuple(sorted(together, key=lambda mark: mark.order))
-        return Calls(named, unnamed)
+        return Calls(named, unnamed, has_models)
 
     def by_id(self) -> Mapping[str, Call]:
         """Every call by its ID, or by its first event without one."""
         if not self.unnamed:
-            return self.named
+            return _join_repeated(self.named) if self.has_models else self.named
         paired = (call for marks in self.unnamed.values() for call in _pair(marks))
-        return {**{call.call_id: call for call in paired}, **self.named}
+        every = {**{call.call_id: call for call in paired}, **self.named}
+        return _join_repeated(every) if self.has_models else every
 
     def only(self, is_wanted: Callable[[Order], bool]) -> Calls:
         """The calls whose first event is accepted, and the accepted unnamed starts and ends."""
@@ -205,7 +224,7 @@ class Calls:
             for subject, marks in self.unnamed.items()
             if (accepted := tuple(mark for mark in marks if is_wanted(mark.order)))
         }
-        return Calls(named, unnamed)
+        return Calls(named, unnamed, self.has_models)
 
     @property
     def last_order(self) -> Order | None:
@@ -232,3 +251,57 @@ def _pair(marks: Iterable[Mark]) -> Iterator[Call]:
 
 def _id_from(mark: Mark) -> str:
     return f"{mark.kind}:{mark.order[3]}"
+
+
+def _join_repeated(calls: Mapping[str, Call]) -> Mapping[str, Call]:
+    """The calls, with those of one model response as one: the outermost layer's, completed by the others'."""
+    groups: dict[str, list[Call]] = {}
+    for call in calls.values():
+        key = call.end.model.response_key(call.call_id) if call.end and call.end.model else None
+        if key is not None:
+            groups.setdefault(key, []).append(call)
+    leaders: dict[str, str] = {}  # a call that is recorded twice -> the one that stays
+    joined: dict[str, Call] = {}
+    for group in groups.values():
+        if len(group) == 1:
+            continue
+        first, *others = sorted(group, key=_precedence)
+        leaders |= {other.call_id: first.call_id for other in others}
+        joined[first.call_id] = _completed(first, others)
+    if not leaders:
+        return calls
+    return {
+        call_id: _reparented(joined.get(call_id, call), calls, leaders)
+        for call_id, call in calls.items()
+        if call_id not in leaders
+    }
+
+
+def _precedence(call: Call) -> tuple[int, int, Order]:
+    layer = call.end.model.layer if call.end and call.end.model else 0
+    return layer, call.started_at, call.first.order
+
+
+def _completed(call: Call, others: Iterable[Call]) -> Call:
+    """The call, with what only the other records of it state."""
+    end = call.end
+    for other in others:
+        if end is not None and end.model is not None and other.model is not None:
+            end = replace(end, model=end.model.completed(other.model))
+    return replace(call, end=end)
+
+
+def _reparented(call: Call, calls: Mapping[str, Call], leaders: Mapping[str, str]) -> Call:
+    """The call, below the record that stays if its parent was recorded twice."""
+    parent = call.parent_call_id
+    seen: set[str] = set()
+    while parent is not None and parent in leaders and parent not in seen:
+        seen.add(parent)
+        leader = leaders[parent]
+        parent = leader if leader != call.call_id else calls[parent].parent_call_id
+    if parent == call.parent_call_id:
+        return call
+    start, end = (
+        None if mark is None else replace(mark, parent_call_id=parent) for mark in (call.start, call.end)
+    )
+    return Call(call.call_id, start, end)

@@ -15,6 +15,7 @@ from longwatch.journal.codec import digest, encode_payload
 from longwatch.model.attempts import ATTEMPT_STARTS, FACT_TYPES
 from longwatch.model.endings import STARTS
 from longwatch.model.event import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
+from longwatch.model.usage import TOKEN_FIELDS
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, Capture, encodable, error_text
 from longwatch.recording.membership import JOINED
 from longwatch.recording.redaction import may_hold_secret, redact, redact_text
@@ -28,6 +29,11 @@ PRODUCER_CLOSED = "producer_closed"
 GIST_CHARACTERS = 2_000
 LEAST_ROOM_BYTES = 500  # for the other fields, if the fixed ones fill a small event
 CALL_TYPES = frozenset({"tool_call", "agent_start", "agent_end", "node_start", "node_stop"})
+MODEL_CALL_FIELDS = (
+    *("status", "model", "provider", "operation", "response_model", "response_id", "same_as", "recorded_by"),
+    *TOKEN_FIELDS,
+)
+WAIT_TYPES = frozenset({"waiting_started", "waiting_ended"})
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
 MAX_CHECKED = 1_000  # names can come from data, so the cache is bounded
@@ -176,7 +182,9 @@ def unredacted_fields(type: str) -> Container[str]:
     """
     if type in STARTS or type in FACT_TYPES:
         return DECIDING_FIELDS
-    return ("status",) if type in CALL_TYPES else ()
+    if type == "model_call":
+        return MODEL_CALL_FIELDS
+    return ("status",) if type in CALL_TYPES else ("reason",) if type in WAIT_TYPES else ()
 
 
 def clean_payload(

@@ -135,13 +135,14 @@ class Recorder:
         fixed: Mapping[str, object] | None = None,
     ) -> None:
         """Queue an event with a copy of its payload. `fixed` fields are neither redacted nor truncated."""
-        copy, weight = capture_fields(payload, FULL, self.secrets, self._unredacted(type))
+        copy, weight = capture_fields(payload, FULL, self.secrets, self.unredacted(type))
         at = self.clock.now_ms() if occurred_at is None else occurred_at
         self.put(
             EventDraft(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight, fixed)
         )
 
-    def _unredacted(self, type: str) -> Container[str]:
+    def unredacted(self, type: str) -> Container[str]:
+        """The fields of this type of event to which `redact_keys` does not apply."""
         if not self.settings.redact_keys:
             return ()
         from longwatch.recording.producers import unredacted_fields  # the writer loads it anyway

@@ -1,0 +1,73 @@
+"""What a `model_call` event states: the model, the tokens, and which record of the call it is.
+
+An adapter of a framework, a wrapper of a client and a span may record one call of a model. The outermost
+record counts, and the response ID identifies the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from longwatch.model.event import number_of, text_of
+from longwatch.model.usage import ModelUsage, usage_of
+
+SPAN_LAYERS = frozenset({"otel", "otlp"})
+CLIENT_LAYERS = frozenset({"openai", "anthropic", "bedrock"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What an event states about a call of a model, except its time and its content."""
+
+    provider: str | None = None
+    operation: str | None = None
+    model: str | None = None  # as requested
+    response_model: str | None = None
+    response_id: str | None = None
+    same_as: str | None = None  # the call that has the usage of this response already
+    recorded_by: str | None = None
+    finish_reasons: tuple[str, ...] | None = None
+    time_to_first_token_ms: float | None = None
+    chunk_count: int | None = None
+    usage: ModelUsage | None = None
+
+    @classmethod
+    def of(cls, payload: Mapping[str, object]) -> ModelFacts:
+        """The facts in the payload of a `model_call` event."""
+        reasons, chunks = payload.get("finish_reasons"), number_of(payload, "chunk_count")
+        return cls(
+            provider=text_of(payload, "provider"),
+            operation=text_of(payload, "operation"),
+            model=text_of(payload, "model"),
+            response_model=text_of(payload, "response_model"),
+            response_id=text_of(payload, "response_id"),
+            same_as=text_of(payload, "same_as"),
+            recorded_by=text_of(payload, "recorded_by"),
+            finish_reasons=tuple(map(str, reasons)) if isinstance(reasons, list | tuple) else None,
+            time_to_first_token_ms=number_of(payload, "time_to_first_token_ms"),
+            chunk_count=None if chunks is None else int(chunks),
+            usage=usage_of(payload),
+        )
+
+    @property
+    def layer(self) -> int:
+        """The precedence of the record: an adapter's before a client's before a span's."""
+        if self.recorded_by in CLIENT_LAYERS:
+            return 1
+        return 2 if self.recorded_by in SPAN_LAYERS else 0
+
+    def response_key(self, call_id: str) -> str:
+        """Equal for the records of one response."""
+        return f"response {self.response_id}" if self.response_id else f"call {self.same_as or call_id}"
+
+    def completed(self, other: ModelFacts) -> ModelFacts:
+        """These facts, and the other's where these are unknown."""
+        missing = [each.name for each in fields(self) if getattr(self, each.name) is None]
+        found = {name: value for name in missing if (value := getattr(other, name)) is not None}
+        return replace(self, **found) if found else self
+
+
+def name_of_model(payload: Mapping[str, object]) -> str:
+    """The name of a model call: the requested model, else what is known of it."""
+    return text_of(payload, "model", "response_model", "operation") or "model"
