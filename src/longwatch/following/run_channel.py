@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 RECHECK_SECONDS = 5.0  # while an outbox still has events of a run whose processes have exited
 
+NO_PROCESSES: frozenset[ProcessIdentity] = frozenset()  # shared: each empty one takes 216 bytes
+
 
 @dataclass(frozen=True, slots=True)
 class PollState:
@@ -129,7 +131,7 @@ class RunChannel:
         self._source = source
         self._hub = hub
         self._death: Death | None = None
-        self._watched: frozenset[ProcessIdentity] = frozenset()
+        self._watched = NO_PROCESSES
         self._writing = JOURNAL_BACKOFF
 
     @property
@@ -254,7 +256,7 @@ class RunChannel:
         if self.progress.ending is not None:
             if self.drain is None:
                 self._hub.processes.unwatch(self)
-                self._watched = frozenset()
+                self._watched = NO_PROCESSES
                 self.drain = Drain.begin(self._hub.now(), self._hub.limits)
                 self.request_poll()
                 self._hub.timers.schedule(self, self.drain.due)
