@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -38,6 +39,46 @@ def test_blocks_arrive_one_by_one_and_a_result_joins_its_tool(served: Served, op
     feed(served, turn, DONE)
     expect(card.locator(".turn-status")).to_have_text("completed")
     expect(card.get_by_role("button", name="Interrupt")).to_be_hidden()
+
+
+def test_text_grows_while_it_streams_and_its_block_takes_its_place(
+    served: Served, open_page: OpenPage
+) -> None:
+    page = live(open_page, served)
+    turn = new_turn(served, "Tell me slowly.")
+    card = page.locator(".turn", has_text="Tell me slowly.")
+    growing = card.locator(".block.content[aria-busy=true]")
+
+    feed(served, turn, streams("thinking"), streams("thinking", "Which one? "))
+    expect(card.locator(".block.thinking[aria-busy=true] .preview")).to_have_text("Which one?")
+    feed(served, turn, said({"type": "thinking", "thinking": "Which one? That one."}), streams("text"))
+    feed(served, turn, streams("text", "It "))
+    expect(growing).to_have_text("It ")
+    feed(served, turn, streams("text", "grows. "))
+    expect(growing).to_have_text("It grows. ")
+    growing.evaluate("item => { window.streamed = item; }")
+    feed(served, turn, said({"type": "text", "text": "It grows. And ends."}))
+
+    expect(card.locator(".block")).to_have_count(2)
+    expect(card.locator(".block.content")).to_have_text("It grows. And ends.")
+    expect(growing).to_have_count(0)
+    assert card.locator(".block.content").evaluate("item => item === window.streamed")
+    feed(served, turn, streams("text"), streams("text", "Unfinished "))
+    served.call("POST", f"{turn}/interrupt", {})
+    expect(card.locator(".turn-status")).to_have_text("failed")
+    expect(card.locator(".block").last).to_have_text("Unfinished ")
+    page.reload()
+    expect(card.locator(".block")).to_have_count(3)
+    expect(card.locator(".block").last).to_have_text("Unfinished ")
+
+
+def streams(kind: str, words: str | None = None) -> dict[str, Any]:
+    """A line of a message that streams: the start of a block, or a few more words of it."""
+    if words is None:
+        event = {"type": "content_block_start", "content_block": {"type": kind, kind: ""}}
+    else:
+        event = {"type": "content_block_delta", "delta": {"type": f"{kind}_delta", kind: words}}
+    return {"type": "stream_event", "event": event}
 
 
 def test_an_interrupt_shows_before_the_server_has_answered(served: Served, open_page: OpenPage) -> None:

@@ -31,9 +31,10 @@ from tests.contract.turns_making import (
     tool_result,
     tool_use,
 )
+from tests.contract.turns_streaming import StreamingContract
 
 
-class TurnsContract(EndingContract):
+class TurnsContract(EndingContract, StreamingContract):
     """What `Conversations` promises."""
 
     def test_projects_and_sessions_are_listed_in_the_order_they_were_made(

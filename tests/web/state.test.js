@@ -152,3 +152,36 @@ test("a turn that is told again after a newer one changes nothing", () => {
   assert.equal(state.apply(turnMessage("t", 1, "2025-01-06T10:00:01.000Z")), false);
   assert.equal(state.turn("t")?.status, "completed");
 });
+
+test("streamed text grows by its deltas, and the finished block replaces it once and for all", () => {
+  const state = new TurnState();
+  const delta = (part, parts, text, id = "d-1") => ({
+    event: "block_delta",
+    data: { topic: "t", turn_id: "t-1", delta: { id, type: "content", part, parts, text } },
+  });
+  const finished = (id, sequence, replaces) => {
+    const message = blockMessage("t-1", id, sequence);
+    return { ...message, data: { ...message.data, replaces } };
+  };
+  state.apply(turnMessage("t-1", 1, "2025-01-06T10:00:00Z"));
+  const shown = () => state.turn("t-1")?.streaming?.text;
+
+  assert.equal(state.apply(delta(0, 1, "I ")), true);
+  assert.equal(state.apply(delta(1, 2, "read ")), true);
+  assert.equal(state.apply(delta(1, 2, "read ")), false); // repeated
+  assert.equal(state.apply(delta(3, 4, "later ")), false); // one is missing
+  assert.equal(shown(), "I read ");
+  assert.equal(state.apply(delta(0, 4, "I read it later ")), true);
+  assert.equal(shown(), "I read it later ");
+  state.apply(blockMessage("t-1", "b-0", 0)); // of a subagent
+  assert.equal(shown(), "I read it later ");
+  state.apply(finished("b-1", 1, "d-1"));
+  assert.equal(shown(), undefined);
+  assert.equal(state.apply(delta(0, 4, "I read it later ")), false); // a reopened feed repeats it
+  assert.equal(state.apply(delta(0, 1, "Then ", "d-2")), true);
+  assert.deepEqual(
+    state.turn("t-1")?.blocks.map(({ id }) => id),
+    ["b-0", "b-1"],
+  );
+  assert.equal(shown(), "Then ");
+});

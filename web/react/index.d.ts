@@ -7,6 +7,7 @@ import type {
   FileChangeView,
   FileView,
   FeedMessage as WireMessage,
+  StreamingBlockView,
   TurnDetails,
 } from "./types.js";
 
@@ -37,11 +38,20 @@ export interface Block extends Omit<BlockView, "created_at"> {
   created_at: Date;
 }
 
+/** Text that grows: a block whose message has not ended. A finished block replaces it. */
+export interface StreamingBlock extends Omit<StreamingBlockView, "created_at"> {
+  created_at: Date;
+}
+
 type TurnTime = "created_at" | "started_at" | "completed_at" | "last_updated";
 
-export interface Turn extends Omit<TurnDetails, "prompt" | "blocks" | "error" | TurnTime> {
+export interface Turn extends Omit<
+  TurnDetails,
+  "prompt" | "blocks" | "streaming" | "error" | TurnTime
+> {
   prompt?: string;
   blocks: Block[];
+  streaming?: StreamingBlock;
   error?: string;
   created_at: Date;
   started_at?: Date;
@@ -56,6 +66,11 @@ export interface UseSessionPollingOptions {
   enabled?: boolean;
   /** Milliseconds, 2000 by default; null: on the ramp from 1 s to 5 s. */
   interval?: number | null;
+  /**
+   * Follow the turn's topic of the feed beside the polls while it is open: blocks and the text of `data.streaming`
+   * are up to date within a quarter of a second, not only after each poll.
+   */
+  stream?: boolean;
   /** After every change, including the last. */
   onUpdate?: (turn: Turn) => void;
   /** Once, when the turn is completed. */

@@ -9,6 +9,14 @@ export interface BlockView {
   content: Record<string, any>;
 }
 
+/** A block whose message has not ended. The finished block, with an id of its own, replaces it. */
+export interface StreamingBlockView {
+  id: string;
+  type: "thinking" | "content";
+  created_at: string;
+  text: string;
+}
+
 /** A turn with its blocks. */
 export interface TurnDetails {
   id: string;
@@ -25,6 +33,7 @@ export interface TurnDetails {
   started_at: string | null;
   completed_at: string | null;
   last_updated: string;
+  streaming?: StreamingBlockView | null;
 }
 
 /** One file. Deleted files appear only among changes. */
@@ -63,6 +72,7 @@ export interface FeedMessage {
     | "run"
     | "turn"
     | "block"
+    | "block_delta"
     | "files"
     | "project"
     | "session"

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 SILENT_AFTER_MS = 60_000
-LINE_TYPES = frozenset({"block", "turn_line", "turn_result", "output"})  # of the output of an agent
+LINE_TYPES = frozenset({"block", "block_delta", "turn_line", "turn_result", "output"})  # of an agent's output
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from longwatch.settings import Settings
 from longwatch.turns.ids import conversation_run, new_id, new_turn_id, validate_turn_id
 from longwatch.turns.line_reader import LineReader, LineResult
 from longwatch.turns.projects import Conversation, Projects
+from longwatch.turns.streaming import TextStream
 from longwatch.turns.turn import TurnState, position_of, report_of_turn, wire_status_of
 from longwatch.turns.verdict import (
     TurnEvidence,
@@ -76,6 +77,7 @@ NAME_CHARACTERS = 80  # of a prompt, in lists
 INTERRUPTED = "interrupted by the user"
 NUMBERED = "turn_numbered"
 EXPIRED_AFTER_MS = 60_000  # a turn without events that was added longer ago has expired
+MAX_STREAMS = 1_000  # turns whose streamed text is in memory
 MAX_ENDED_TURNS = 100_000  # ids of ended turns in memory
 
 
@@ -89,6 +91,7 @@ class Conversations(Projects):
         self._turns = FoldReader[TurnState](journal)
         self._death_grace = DeathGrace(journal, clock)
         self._ended: dict[str, None] = {}
+        self._streams: dict[str, TextStream] = {}  # turn -> the text that its agent is printing
 
     def create_turn(
         self,
@@ -209,10 +212,18 @@ class Conversations(Projects):
         """
         state = self._require_turn(project_id, conversation_id, turn_id)
         now = self._clock.now_ms()
-        reader = LineReader(state, self._make, now, keep_output=keep_output, defer_end=defer_end)
+        reader = LineReader(
+            state,
+            self._make,
+            now,
+            keep_output=keep_output,
+            defer_end=defer_end,
+            stream=self._streams.get(turn_id),
+        )
         batch = reader.batch(lines, first_line)
         # The ending is stored last: if a batch is stored in part, the lines before it can still be added.
         self._append(batch.events)
+        self._keep_stream(turn_id, reader.stream)
         status = state.wire_status if state.has_ended or not batch.events else wire_status_of(Status.RUNNING)
         if batch.report is not None and not defer_end:
             report = batch.report
@@ -227,6 +238,14 @@ class Conversations(Projects):
         position = position_of(state, *(event.event_id for event in batch.events[-1:]))
         missing = tuple(reader.lines.gaps())
         return LineResult(batch.accepted, batch.blocks, status, tuple(batch.events), missing, position)
+
+    def _keep_stream(self, turn_id: str, stream: TextStream | None) -> None:
+        """Remember what was streamed. Another process that is fed the next lines waits for the next block."""
+        self._streams.pop(turn_id, None)
+        if stream is not None:
+            self._streams[turn_id] = stream
+        while len(self._streams) > MAX_STREAMS:
+            self._streams.pop(next(iter(self._streams)), None)
 
     def interrupt(
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None

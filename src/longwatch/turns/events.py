@@ -9,6 +9,7 @@ from longwatch.journal.codec import encode_payload
 from longwatch.model.event import Event
 from longwatch.recording.capture import FULL, capture_fields
 from longwatch.recording.producers import clean_payload, unredacted_fields
+from longwatch.recording.redaction import redact_text
 from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings, lifetime_seconds
 
@@ -21,6 +22,10 @@ class EventMaker:
         self._max_bytes = settings.max_payload_bytes if settings is not None else MAX_PAYLOAD_BYTES
         hours = settings.ttl_hours if settings is not None else None
         self.ttl_seconds = lifetime_seconds(hours, journal.default_ttl_seconds)
+
+    def redact(self, text: str) -> str:
+        """The text without secrets, as an event would store it."""
+        return redact_text(text, self._secrets)
 
     def event(
         self,

@@ -15,6 +15,7 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, TurnEnded, WorthAnotherTry
 from longwatch.model.event import Event
 from longwatch.polling.backoff import Backoff
+from longwatch.turns.dialects import is_fragment
 from longwatch.turns.line_reader import LineResult
 from longwatch.turns.turn_sink import TurnSink
 
@@ -31,6 +32,7 @@ class LineQueue:
         self._most_lines = most_lines
         self._lines: deque[str] = deque()
         self._characters = 0
+        self._whole = 0  # lines that are not fragments of a message
         self._is_closed = False
         self._changed = threading.Condition()
 
@@ -47,6 +49,7 @@ class LineQueue:
                 return False
             self._lines.append(line)
             self._characters += size
+            self._whole += not is_fragment(line)
             self._changed.notify_all()
             return True
 
@@ -55,10 +58,20 @@ class LineQueue:
             self._is_closed = True
             self._changed.notify_all()
 
-    def take(self, seconds: float, *, most_lines: int, most_characters: int) -> tuple[list[str], bool]:
-        """The queued lines, and whether they are the last. Waits up to this time for the first line."""
+    def take(
+        self, seconds: float, *, most_lines: int, most_characters: int, gather_seconds: float = 0.0
+    ) -> tuple[list[str], bool]:
+        """The queued lines, and whether they are the last. Waits up to this time for the first line.
+
+        While only fragments of a message are queued, it waits up to `gather_seconds` for more of them.
+        """
         with self._changed:
             self._changed.wait_for(lambda: bool(self._lines) or self._is_closed, seconds)
+            if self._lines and gather_seconds > 0:
+                self._changed.wait_for(
+                    lambda: self._whole > 0 or self._is_closed or len(self._lines) >= most_lines,
+                    gather_seconds,
+                )
             taken: list[str] = []
             size = 0
             while self._lines and len(taken) < most_lines:
@@ -67,6 +80,7 @@ class LineQueue:
                 line = self._lines.popleft()
                 size += len(line)
                 self._characters -= len(line) + LINE_COSTS
+                self._whole -= not is_fragment(line)
                 taken.append(line)
             self._changed.notify_all()
             return taken, self._is_closed and not self._lines
@@ -78,6 +92,7 @@ class LineQueue:
 
 
 POLL_SECONDS = 0.5  # between polls of a turn whose command prints nothing
+STREAM_SECONDS = 0.25  # between feeds of a message that is streaming, each of which stores an event
 GATHERED_LINES = 500  # fed at once
 GATHERED_CHARACTERS = 4 * 1024 * 1024
 RETRIES = Backoff(0.1, 2.0, 5.0, jitter=0.25)
@@ -112,6 +127,7 @@ class LinePump:
         self._lines = LineQueue()
         self._is_over = False  # the turn accepts no further lines
         self._give_up_at: float | None = None
+        self._fed_at = clock.monotonic() - STREAM_SECONDS
         self._thread = threading.Thread(target=self._work, name="longwatch-turn", daemon=True)
         self.error: LongwatchError | None = None  # why lines were not stored
 
@@ -142,7 +158,10 @@ class LinePump:
         is_last = False
         while not is_last:
             lines, is_last = self._lines.take(
-                POLL_SECONDS, most_lines=GATHERED_LINES, most_characters=GATHERED_CHARACTERS
+                POLL_SECONDS,
+                most_lines=GATHERED_LINES,
+                most_characters=GATHERED_CHARACTERS,
+                gather_seconds=self._fed_at + STREAM_SECONDS - self._clock.monotonic(),
             )
             try:
                 if self._is_over:
@@ -163,6 +182,7 @@ class LinePump:
             self._on_turn_ended()
             return
         self._next_line += len(lines)
+        self._fed_at = self._clock.monotonic()
         self._show_events(fed.events)
 
     def _feed_with_retries(self, lines: list[str]) -> LineResult:

@@ -15,8 +15,9 @@ from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, Turn
 from longwatch.model.event import Event
 from longwatch.model.numbering import with_line
 from longwatch.turns.dialects import AgentReport, BlockContent, BlockKind, ParsedLine, parse_object, read_line
-from longwatch.turns.dialects.messages import apply_denials
+from longwatch.turns.dialects.messages import StreamFragment, apply_denials
 from longwatch.turns.events import EventMaker
+from longwatch.turns.streaming import DELTA, TextStream
 from longwatch.turns.turn import TurnState, wire_status_of
 from longwatch.turns.verdict import TurnEvidence, judge, pick_worse
 
@@ -58,8 +59,22 @@ class _Part:
     repeats_start: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _ReadLine:
+    """One line: the events that it becomes, or a fragment of a message that is still streaming."""
+
+    parts: list[tuple[_Part, str | None]]
+    key: str
+    report: AgentReport | None = None
+    fragment: StreamFragment | None = None
+    finishes_block: bool = False  # it has a block of the main agent, which is what was streamed before
+
+
 class LineReader:
-    """Reads lines for one turn. The agent's report ends the turn, unless its end is deferred."""
+    """Reads lines for one turn. The agent's report ends the turn, unless its end is deferred.
+
+    `stream` is the text that previous batches streamed; afterwards it includes that of this batch.
+    """
 
     def __init__(
         self,
@@ -69,7 +84,9 @@ class LineReader:
         *,
         keep_output: bool = False,
         defer_end: bool = False,
+        stream: TextStream | None = None,
     ) -> None:
+        self.stream = stream
         self._state = state
         self._maker = maker
         self._now = now_ms
@@ -88,6 +105,8 @@ class LineReader:
             raise InvalidInput(f"Invalid number of the first line: {first_line}. Use 0 to {MOST_LINES:,}.")
         batch = LineBatch()
         number = self._fill(batch, lines, first_line)
+        if self.stream is not None and self._ended is None and batch.problem is None:
+            self._add_delta(batch, self.stream, None if first_line is None else number)
         if self._blank and number is not None and self._ended is None:
             # Blank lines at the end of the batch need an event, or they would be reported as missing.
             self._add_line(
@@ -106,18 +125,21 @@ class LineReader:
                     self._blank += 1
                     number = first_line + position
                 continue
-            if first_line is None:
-                unnumbered += 1
-            number = unnumbered if first_line is None else first_line + position
+            number = unnumbered + 1 if first_line is None else first_line + position
             try:
-                parts, key, report = self._read(text, None if first_line is None else number)
+                read = self._read(text, None if first_line is None else number)
             except ValueError as error:
                 shown = position + 1 if first_line is None else number
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
                 return number - 1
-            if report is not None:
-                report = apply_denials(report, self._denied)
-            if not self._add_line(batch, list(parts), key, number):
+            if read.fragment is not None and self._take_fragment(read.fragment, number, first_line):
+                batch.accepted += 1
+                continue
+            unnumbered = number
+            report = apply_denials(read.report, self._denied) if read.report is not None else None
+            if read.finishes_block:
+                self.stream = None
+            if not self._add_line(batch, read.parts, read.key, number):
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
                 )
@@ -129,17 +151,57 @@ class LineReader:
                 self._add_report(batch, report)
         return number
 
-    def _read(
-        self, text: str, number: int | None
-    ) -> tuple[Iterator[tuple[_Part, str | None]], str, AgentReport | None]:
+    def _read(self, text: str, number: int | None) -> _ReadLine:
         try:
             parsed = parse_object(read_line(text))
         except ValueError:
             if not self._keep_output:
                 raise
             output = _Part("output", {"stream": "stdout", "text": text})
-            return iter([(output, None)]), _key(text, number, named=False), None
-        return _parts(parsed), _key(text, number, named=parsed.uuid is not None), parsed.report
+            return _ReadLine([(output, None)], _key(text, number, named=False))
+        return _ReadLine(
+            list(_parts(parsed)),
+            _key(text, number, named=parsed.uuid is not None),
+            parsed.report,
+            parsed.fragment,
+            finishes_block=bool(parsed.blocks) and parsed.parent_tool_use_id is None,
+        )
+
+    def _take_fragment(self, fragment: StreamFragment, number: int, first_line: int | None) -> bool:
+        """Add a fragment to the stream; False if the turn ended before it.
+
+        Like a blank line it has no event of its own: its number is that of the next event.
+        """
+        if first_line is not None and number in self._state.lines:
+            return True
+        if self._ended is not None:
+            return False
+        if first_line is not None:
+            self._blank += 1
+        if fragment.starts_block:
+            self.stream = None if fragment.kind is None else TextStream(fragment.kind)
+        if self.stream is not None and fragment.kind is self.stream.kind:
+            self.stream = self.stream.plus(fragment.text)
+        return True
+
+    def _add_delta(self, batch: LineBatch, stream: TextStream, number: int | None) -> None:
+        """Add the text that was streamed since the last delta, under the number of the last line, if any."""
+        self.stream, text = stream.release(self._maker.redact)
+        if not text:
+            return
+        turn_id, key = self._state.turn_id, _key(text, number, named=False)
+        if number is None:
+            number = self.lines.highest + 1
+        after, self._blank = number - max(1, self._blank), 0
+        fixed = {"kind": stream.kind.value, "line_number": number, "after_line": after}
+        if not stream.released:
+            fixed["first"] = True
+        batch.events.append(
+            self._maker.event(
+                turn_id, f"{turn_id}-{number:08d}-delta-{key}", DELTA, self._now, {"text": text}, fixed=fixed
+            )
+        )
+        self.lines = with_line(self.lines, fixed)
 
     def _add_line(
         self, batch: LineBatch, parts: list[tuple[_Part, str | None]], key: str, number: int

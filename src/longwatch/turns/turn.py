@@ -17,11 +17,12 @@ from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
 from longwatch.model.process import ProcessIdentity
 from longwatch.model.run import ENDS, Ending, Status
 from longwatch.turns.dialects.messages import AgentReport, BlockKind, Reported, apply_denials
+from longwatch.turns.streaming import DELTA, StreamingBlock, TextDelta
 
 LONGEST_POSITION_ID = 200  # characters of an event id in a position
 NOT_NUMBERED = 2**63  # blocks without a line number come last
 CLAIMS = frozenset({"turn_claimed", "turn_end_claimed"})  # they decide races, and do not change the turn
-EXECUTION_TYPES = frozenset({"turn_started", "block", "turn_line", "turn_result", "output"})
+EXECUTION_TYPES = frozenset({"turn_started", "block", DELTA, "turn_line", "turn_result", "output"})
 
 _WIRE_STATUSES: Mapping[Status, str] = {  # the wire has four statuses only
     Status.PENDING: "pending",
@@ -129,6 +130,8 @@ class TurnState:
     start: TurnStart | None = None
     began_at: int | None = None  # the first event of its execution
     blocks: tuple[Block, ...] = ()
+    deltas: tuple[TextDelta, ...] = ()  # after the last finished block, by line
+    finished_line: int = 0  # the highest number of a line with a block of the main agent
     report: TurnReport | None = None
     denied: frozenset[str] = frozenset()  # tools, in addition to those that the agent reports
     ending: Ending | None = None  # as reported to readers
@@ -164,6 +167,11 @@ class TurnState:
     @property
     def block_count(self) -> int:
         return len(self.blocks)
+
+    @property
+    def streaming(self) -> StreamingBlock | None:
+        """The block whose message has not ended; also that of a turn which ended before its message did."""
+        return StreamingBlock.of(self.deltas)
 
     @property
     def error(self) -> str | None:
@@ -273,6 +281,8 @@ class _Fold:
         self._start = state.start
         self._began_at = state.began_at
         self._blocks: list[Block] | None = None  # copied when there is a new one
+        self._deltas = state.deltas
+        self._finished_line = state.finished_line
         self._report = state.report
         self._denied = state.denied
         self._ending = state.ending
@@ -294,6 +304,8 @@ class _Fold:
             self._began_at = event.occurred_at
         if event.type == "block":
             self._add_block(event, name, is_new=is_new)
+        elif event.type == DELTA:
+            self._add_delta(event, is_new=is_new)
         elif event.type == "turn_created":
             self._add_creation(event)
         elif event.type == "turn_started":
@@ -315,6 +327,8 @@ class _Fold:
             start=self._start,
             began_at=self._began_at,
             blocks=before.blocks if self._blocks is None else tuple(self._blocks),
+            deltas=self._deltas,
+            finished_line=self._finished_line,
             report=self._report,
             denied=self._denied,
             ending=self._ending,
@@ -331,6 +345,9 @@ class _Fold:
         block = Block.of(event, name)
         if block is None:
             return
+        if event.parent_call_id is None and self._finished_line < block.line_number < NOT_NUMBERED:
+            self._finished_line = block.line_number
+            self._deltas = tuple(each for each in self._deltas if each.line_number > block.line_number)
         blocks = self._blocks if self._blocks is not None else list(self._before.blocks)
         if not is_new:  # of two copies of a block, the earlier one counts
             twin = next((each for each in blocks if each.name == name), None)
@@ -339,6 +356,13 @@ class _Fold:
             blocks.remove(twin)
         insort(blocks, block, key=lambda each: each.sort_key)
         self._blocks = blocks
+
+    def _add_delta(self, event: Event, *, is_new: bool) -> None:
+        delta = TextDelta.of(event) if is_new else None
+        if delta is not None and delta.line_number > self._finished_line:
+            self._deltas = (*self._deltas, delta)
+            if len(self._deltas) > 1 and self._deltas[-2].sort_key > delta.sort_key:
+                self._deltas = tuple(sorted(self._deltas, key=lambda each: each.sort_key))
 
     def _add_ending(self, event: Event) -> None:
         stated = Ending.of(event)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 from longwatch.clock import iso_from_ms
 from longwatch.model.json_schema import STRICT, JsonSchema, Time, leave_out_empty
 from longwatch.turns.projects import Conversation, Project
+from longwatch.turns.streaming import StreamingBlock
 from longwatch.turns.turn import Block, TurnState
 
 if TYPE_CHECKING:
@@ -113,6 +114,51 @@ class BlockView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StreamingBlockView:
+    """A block whose message has not ended. The finished block, with an id of its own, replaces it."""
+
+    __pydantic_config__ = STRICT
+
+    id: str
+    type: Literal["thinking", "content"]
+    created_at: Time
+    text: str
+
+    @classmethod
+    def of(cls, block: StreamingBlock) -> StreamingBlockView:
+        return cls(
+            id=block.id,
+            type=cast("Literal['thinking', 'content']", block.kind),
+            created_at=iso_from_ms(block.created_at),
+            text=block.text,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockDelta:
+    """Text of a block whose message has not ended, from its delta number `part`, from 0, up to `parts`."""
+
+    id: str
+    type: str
+    created_at: Time
+    part: int
+    parts: int
+    text: str
+
+    @classmethod
+    def of(cls, block: StreamingBlock, part: int) -> BlockDelta:
+        """The text of this delta and all that follow it."""
+        return cls(
+            id=block.id,
+            type=block.kind,
+            created_at=iso_from_ms(block.created_at),
+            part=part,
+            parts=len(block.deltas),
+            text="".join(delta.text for delta in block.deltas[part:]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class _TurnIdentity:
     __pydantic_config__ = STRICT
 
@@ -168,10 +214,13 @@ class TurnLine(_TurnIdentity):
 class TurnDetails(TurnLine, _TurnBlocks):  # these bases put the blocks in front of their number
     """A turn with its blocks."""
 
+    streaming: Annotated[StreamingBlockView | None, JsonSchema("Left out if no block is unfinished.")] = None
+
     @classmethod
     def of(cls, state: TurnState, **more: Any) -> Self:
         blocks = [BlockView.of(block, sequence) for sequence, block in enumerate(state.blocks)]
-        return super().of(state, blocks=blocks, **more)
+        streaming = StreamingBlockView.of(state.streaming) if state.streaming is not None else None
+        return leave_out_empty(super().of(state, blocks=blocks, streaming=streaming, **more), "streaming")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from longwatch.turns.line_pump import LINE_COSTS, LineQueue
 from tests.patience import PATIENCE_SECONDS
 
@@ -72,3 +74,35 @@ def test_who_waits_for_room_goes_on_as_soon_as_there_is_some() -> None:
 
     assert done == [True]
     assert take(waiting)[0] == ["second"]
+
+
+FRAGMENT = '{"type":"stream_event","event":{}}'
+
+
+def gather(waiting: LineQueue, seconds: float) -> list[str]:
+    return waiting.take(0.0, most_lines=4, most_characters=10_000, gather_seconds=seconds)[0]
+
+
+@pytest.mark.parametrize("others", [['{"type":"assistant"}'], [FRAGMENT] * 3])
+def test_fragments_of_a_message_wait_for_each_other_but_not_for_long(others: list[str]) -> None:
+    waiting = LineQueue()
+    waiting.put(FRAGMENT, 0.0)
+    writer = threading.Timer(0.02, lambda: [waiting.put(line, 0.0) for line in others])
+    writer.start()
+
+    assert gather(waiting, PATIENCE_SECONDS) == [FRAGMENT, *others]
+
+    writer.join()
+    waiting.put(FRAGMENT, 0.0)
+    assert gather(waiting, 0.01) == [FRAGMENT]
+
+
+def test_nothing_is_gathered_when_the_output_has_ended_or_another_line_waits() -> None:
+    waiting = LineQueue()
+    waiting.put('{"type":"assistant"}', 0.0)
+    waiting.put(FRAGMENT, 0.0)
+    assert gather(waiting, PATIENCE_SECONDS) == ['{"type":"assistant"}', FRAGMENT]
+
+    waiting.put(FRAGMENT, 0.0)
+    waiting.close()
+    assert gather(waiting, PATIENCE_SECONDS) == [FRAGMENT]

@@ -28,6 +28,11 @@ def block(number: int, at: int, key: str = "00aa", item: int = 0, **fields: obje
     return warnings("block", at, name, **{**_TEXT, "line_number": number, "item": item, **fields})
 
 
+def delta(number: int, first: bool) -> Event:
+    fields = {"kind": "content", "text": f"{number} ", "line_number": number, "first": first}
+    return warnings("block_delta", 30 + number, f"{number:08d}-delta-{number}{first}", **fields)
+
+
 CREATED = warnings("turn_created", 10, "00-created", **_CREATED)
 STARTED = warnings("turn_started", 20, "00-started", executor="agent", process={"host": "h", "pid": 7})
 DONE = warnings("turn_completed", 90, "00000009-000-00ff", result="ok")
@@ -38,6 +43,7 @@ stories = st.lists(
         st.just(STARTED),
         st.just(DONE),
         st.builds(block, st.integers(1, 4), st.integers(30, 60), st.sampled_from(["00aa", "00bb"])),
+        st.builds(delta, st.integers(1, 5), st.booleans()),
         st.builds(lambda at: warnings("turn_line", at, f"line-{at}", line={}), st.integers(25, 60)),
         st.builds(lambda at: warnings("turn_cancelled", at, f"cancel-{at}"), st.integers(50, 99)),
         st.builds(

@@ -1,15 +1,18 @@
 /** Session polling as a hook. */
 
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useMemo, useState } from "react";
 
-import { readTurn } from "./polling/turns.js";
+import { TurnState, isOver } from "../core/turn-state.js";
+import { readTurn, withReceived } from "./polling/turns.js";
 import { SessionPolling, turnKey, turnPoll } from "./polling/session.js";
 import { useLongwatch } from "./provider.js";
+import { useFeed } from "./use-feed.js";
 import { useLatest } from "./use-latest.js";
 import { queryKeyOf, usePollState, usePolledQuery } from "./use-polled.js";
 
-/** @import { UseSessionPollingOptions, UseSessionPollingResult } from "../index.js" */
+/** @import { Turn, UseSessionPollingOptions, UseSessionPollingResult } from "../index.js" */
+/** @import { WireTurn } from "../core/turn-state.js" */
 
 /**
  * @param {UseSessionPollingOptions} options
@@ -20,6 +23,7 @@ export function useSessionPolling({
   turnId = "",
   enabled = true,
   interval = 2_000,
+  stream = false,
   onUpdate,
   onComplete,
   onError,
@@ -31,7 +35,7 @@ export function useSessionPolling({
   const key = turnKey(which);
   const isOn = enabled && turnId !== "";
   const [{ isPolling, error }, report] = usePollState(key, isOn);
-  const { data, refetch } = usePolledQuery({
+  const { data: polled, refetch } = usePolledQuery({
     key,
     enabled: isOn,
     poll: async (signal) => {
@@ -60,5 +64,31 @@ export function useSessionPolling({
       unwatch();
     };
   }, [api, manager, client, key, projectId, sessionId, turnId, interval, isOn, report, callbacks]);
+  const topic = `turn:${projectId}/${sessionId}/${turnId}`;
+  const data = useReceived(topic, polled, isOn && stream);
   return { data, isPolling, error, refetch };
+}
+
+/**
+ * The polled turn with what the feed delivers between the polls, until the turn is over.
+ * @param {string} topic @param {Turn | undefined} polled @param {boolean} enabled
+ */
+function useReceived(topic, polled, enabled) {
+  const isOpen = polled !== undefined && !isOver(polled);
+  const following = useMemo(() => ({ turns: new TurnState(), isCaughtUp: false }), [topic]);
+  const [received, setReceived] = useState(/** @type {WireTurn | undefined} */ (undefined));
+  useEffect(() => setReceived(undefined), [following]);
+  useFeed(topic, {
+    enabled: enabled && isOpen,
+    onMessage: (message) => {
+      const hasChanged = following.turns.apply(message);
+      if (message.event === "caught_up") following.isCaughtUp = true;
+      if (hasChanged && !following.isCaughtUp) return; // history, which is in the polled turn
+      if (hasChanged || message.event === "caught_up") setReceived(following.turns.turns()[0]);
+    },
+  });
+  return useMemo(
+    () => (isOpen && polled ? /** @type {Turn} */ (withReceived(polled, received)) : polled),
+    [polled, received, isOpen],
+  );
 }

@@ -2,7 +2,16 @@ import { act, renderHook, waitFor } from "@testing-library/react";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
 import { TurnFailed, useSessionActions, useSessionPolling, type Turn } from "../index.js";
-import { end, failure, newSession, newTurn, say, text } from "./support/journal.js";
+import {
+  end,
+  failure,
+  newSession,
+  newTurn,
+  say,
+  streamStart,
+  streamed,
+  text,
+} from "./support/journal.js";
 import { network, pageOf } from "./support/page.js";
 
 const SOON = { timeout: 15_000 };
@@ -45,6 +54,72 @@ describe("useSessionPolling", () => {
     expect(heard.at(-1)).toBe("complete 2");
     expect(heard.filter((each) => each.startsWith("complete "))).toHaveLength(1);
     expect(manager.metrics.keys).toBe(0);
+  });
+
+  test("text grows with each poll while its message streams", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const { Page } = pageOf(place.projectId);
+    const { result } = renderHook(
+      () => useSessionPolling({ sessionId: place.sessionId, turnId, interval: 50 }),
+      { wrapper: Page },
+    );
+
+    await say(place, turnId, streamStart, streamed("I read "));
+    await waitFor(() => expect(result.current.data?.streaming?.text).toBe("I read "), SOON);
+    expect(result.current.data?.blocks).toEqual([]);
+    await say(place, turnId, streamed("it. "));
+    await waitFor(() => expect(result.current.data?.streaming?.text).toBe("I read it. "), SOON);
+    await say(place, turnId, text("I read it. Done."), end);
+    await waitFor(() => expect(result.current.data?.status).toBe("completed"), SOON);
+
+    expect(result.current.data?.streaming).toBeUndefined();
+    expect(result.current.data?.blocks.map((block) => block.content.text)).toEqual([
+      "I read it. Done.",
+    ]);
+  });
+
+  test("text grows between the polls if the turn is streamed, and its block replaces it", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    await say(place, turnId, text("before"), streamStart, streamed("I "));
+    const net = network();
+    const { Page } = pageOf(place.projectId, net);
+    const shown: string[] = [];
+    const { result } = renderHook(
+      () => {
+        const polled = useSessionPolling({
+          sessionId: place.sessionId,
+          turnId,
+          interval: 600_000,
+          stream: true,
+        });
+        const { blocks = [], streaming } = polled.data ?? {};
+        const now = [...blocks.map((block) => block.content.text), streaming?.text].join("|");
+        if (shown.at(-1) !== now) shown.push(now);
+        return polled;
+      },
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(shown.at(-1)).toBe("before|I "), SOON);
+    await waitFor(() => expect(net.streams).not.toHaveLength(0), SOON);
+
+    await say(place, turnId, streamed("read "));
+    await waitFor(() => expect(shown.at(-1)).toBe("before|I read "), SOON);
+    await say(place, turnId, text("I read it."));
+    await waitFor(() => expect(shown.at(-1)).toBe("before|I read it.|"), SOON);
+    await say(place, turnId, streamStart, streamed("Then "));
+    await waitFor(() => expect(shown.at(-1)).toBe("before|I read it.|Then "), SOON);
+
+    expect(shown.filter((each) => each !== "")).toEqual([
+      "before|I ",
+      "before|I read ",
+      "before|I read it.|",
+      "before|I read it.|Then ",
+    ]);
+    act(() => result.current.refetch());
+    await waitFor(() => expect(result.current.data?.blocks).toHaveLength(2), SOON);
+    expect(result.current.data?.streaming?.text).toBe("Then ");
   });
 
   test("tells of a failed turn as an error", async () => {

@@ -37,6 +37,7 @@ from longwatch.turns.executor import (
     turn_environment,
 )
 from longwatch.turns.line_pump import StoreUnsent
+from longwatch.turns.streaming import DELTA
 from longwatch.turns.turn_sink import JournalTurnSink, TurnName, TurnSink
 
 STDIN, STDERR = 0, 2
@@ -241,9 +242,11 @@ def _printer(output: str, *, quiet: bool, invocation: Invocation) -> Callable[[S
 
     if quiet and output == "text":
         return lambda events: None
+    if output == "jsonl":
+        return lambda events: print_json_lines([(event, False) for event in events])
     lines = text_printer(Terminal.of_stdout(), now_ms=invocation.clock.now_ms())
-    show = print_json_lines if output == "jsonl" else lines
-    return lambda events: show([(event, False) for event in events])
+    # A finished block follows its deltas, with the same text.
+    return lambda events: lines([(event, False) for event in events if event.type != DELTA])
 
 
 def _warn(text: str) -> None:

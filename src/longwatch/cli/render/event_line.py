@@ -175,6 +175,7 @@ def _unreadable_text(payload: Mapping[str, object]) -> str:
 _TEXTS = {
     UNREADABLE: _unreadable_text,
     "block": _block_text,
+    "block_delta": _block_text,
     "turn_line": _line_text,
     "turn_result": _report_text,
     "turn_end_claimed": lambda payload: text_of(payload, "ends_as") or "",

@@ -19,8 +19,9 @@ from longwatch.following.items import Ended, Followed
 from longwatch.model.event import START, Cursor, Event, text_of
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import TopicSubscription
+from longwatch.turns.streaming import StreamingBlock
 from longwatch.turns.turn import Block, TurnState
-from longwatch.turns.views import BlockView, TurnLine
+from longwatch.turns.views import BlockDelta, BlockView, TurnLine
 
 MOST_OPEN_TURNS = 1_000  # that a cursor may name; it comes from outside
 AT_ONCE = 4  # turns whose history is read at the same time
@@ -45,6 +46,9 @@ class TurnListRenderer:
 
     def caught_up(self, cursor: str) -> Sequence[Frame]:
         return [caught_up(self._topic, cursor)]
+
+    def catch_up(self) -> Sequence[Frame]:
+        return ()
 
     def ended(self, ended: Ended) -> Sequence[Frame]:
         return ()
@@ -201,6 +205,9 @@ class ProjectListRenderer:
     def caught_up(self, cursor: str) -> Sequence[Frame]:
         return [caught_up(self._topic, cursor)]
 
+    def catch_up(self) -> Sequence[Frame]:
+        return ()
+
     def ended(self, ended: Ended) -> Sequence[Frame]:
         return ()  # a list never ends
 
@@ -227,13 +234,18 @@ _AS_OF_NOW = ("block_count", "last_updated")  # change with every block, which i
 
 
 class TurnRenderer:
-    """Renders a turn from its events. Blocks are upserts: one that a late one moves is sent again."""
+    """Renders a turn from its events. Blocks are upserts: one that a late one moves is sent again.
+
+    Of a block that is still streaming, a viewer that has read the history gets the text so far, then deltas.
+    """
 
     def __init__(self, topic: str, state: TurnState, *, clock: Clock, settles: bool = False) -> None:
         self.state = state
         self._topic = topic
         self._clock = clock
         self._settles = settles
+        self._is_live = False
+        self._streamed = state.streaming  # what the viewer has of it, until the history is read
         self._sent = _core(state) if state.creation is not None else None
 
     @property
@@ -243,10 +255,19 @@ class TurnRenderer:
 
     def event(self, followed: Followed) -> Sequence[Frame]:
         before, self.state = self.state, self.state.plus([followed.event])
+        replaced = replaced_stream(before, self.state)
         frames = [
-            message("block", self._topic, turn_id=self.state.turn_id, block=BlockView.of(block, sequence))
+            message(
+                "block",
+                self._topic,
+                turn_id=self.state.turn_id,
+                block=BlockView.of(block, sequence),
+                **({} if replaced is None else {"replaces": replaced}),
+            )
             for sequence, block in changed_blocks(before.blocks, self.state.blocks)
         ]
+        if self._is_live and self.state.deltas != before.deltas:
+            frames += self._delta(before.streaming)
         core = _core(self.state)
         if self.state.creation is not None and core != self._sent:
             self._sent = core
@@ -257,10 +278,29 @@ class TurnRenderer:
         return frames
 
     def caught_up(self, cursor: str) -> Sequence[Frame]:
-        return [caught_up(self._topic, cursor)]
+        return [*self.catch_up(), caught_up(self._topic, cursor)]
+
+    def catch_up(self) -> Sequence[Frame]:
+        self._is_live = True
+        # The whole text, because later viewers get the same frame; nothing new must not end a long poll.
+        return [] if self.state.streaming == self._streamed else self._delta(None)
 
     def ended(self, ended: Ended) -> Sequence[Frame]:
         return ()  # the frame of the turn states it
+
+    def _delta(self, before: StreamingBlock | None) -> list[Frame]:
+        """The text of the streaming block that a viewer of an earlier state lacks."""
+        block = self.state.streaming
+        if block is None:
+            return []
+        delta = BlockDelta.of(block, block.since(before))
+        return [message("block_delta", self._topic, turn_id=self.state.turn_id, delta=delta)]
+
+
+def replaced_stream(before: TurnState, after: TurnState) -> str | None:
+    """The id of the streaming block that a finished block has replaced; None if there was none."""
+    was = before.streaming if after.finished_line > before.finished_line else None
+    return was.id if was is not None else None
 
 
 def changed_blocks(before: Sequence[Block], after: Sequence[Block]) -> list[tuple[int, Block]]:

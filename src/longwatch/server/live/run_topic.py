@@ -40,6 +40,9 @@ class Renderer(Protocol):
     def caught_up(self, cursor: str) -> Sequence[Frame]:
         """Frames after the last event of the history."""
 
+    def catch_up(self) -> Sequence[Frame]:
+        """Frames for a viewer that leaves the history here and continues with a broadcast."""
+
     def ended(self, ended: Ended) -> Sequence[Frame]:
         """Frames of the end of the watch."""
 
@@ -57,6 +60,9 @@ class RunRenderer:
 
     def caught_up(self, cursor: str) -> Sequence[Frame]:
         return [caught_up(self._topic, cursor)]
+
+    def catch_up(self) -> Sequence[Frame]:
+        return ()
 
     def ended(self, ended: Ended) -> Sequence[Frame]:
         return [
@@ -113,6 +119,7 @@ class RunTopicSource:
                     if renderer.is_settled:
                         return
                     is_live = True
+                    history.add_state(frames[:-1], item.cursor)
                 if isinstance(item, Missed | Ended):
                     continue
                 if is_live and self._broadcasts.get(self._key) is None:
@@ -125,7 +132,7 @@ class RunTopicSource:
                     history.add(frames, item.cursor)
                 point = self._join_point(item.cursor)
                 if point is not None:
-                    for step in [point] if is_live else self._buffered(point):
+                    for step in [point] if is_live else [renderer.catch_up(), *self._buffered(point)]:
                         yield step
                     return
         finally:
@@ -158,6 +165,17 @@ class ReplayBuffer:
         self._bytes += sum(len(frame.data) for frame in frames)
         if len(self._frames) > RETAINED_ITEMS or self._bytes > RETAINED_BYTES // 2:
             self.start, self._frames, self._bytes = cursor, [], 0
+
+    def add_state(self, frames: Sequence[Frame], cursor: str) -> None:
+        """Add frames with the state at this cursor. A viewer that resumes at the cursor has it already."""
+        states = [Frame(frame.name, frame.data) for frame in frames]
+        if not states or cursor == self.start:
+            return
+        if self._frames and self._frames[-1].cursor == cursor:
+            self._frames[-1:-1] = states
+        else:
+            states[-1].cursor = cursor
+            self._frames += states
 
     def fill(self, broadcast: FrameBroadcast, cursor: str) -> None:
         """Publish the frames, and advance the broadcast to this cursor."""

@@ -16,6 +16,7 @@ MessageName = Literal[
     "run",
     "turn",
     "block",
+    "block_delta",
     "files",
     "project",
     "session",

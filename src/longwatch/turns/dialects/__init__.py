@@ -21,6 +21,7 @@ from longwatch.turns.dialects.messages import (
     LineParser,
     ParsedLine,
     Reported,
+    StreamFragment,
 )
 
 __all__ = [
@@ -55,6 +56,11 @@ def may_report(text: str) -> bool:
     return '"result"' in text or '"turn.' in text
 
 
+def is_fragment(text: str) -> bool:
+    """Whether a line is part of a message that is still streaming, without parsing it."""
+    return text.lstrip().startswith('{"type":"stream_event"') or '"type": "stream_event"' in text[:200]
+
+
 def read_line(text: str) -> Mapping[str, object]:
     """The JSON object in a line. The text of the ValueError continues "Line 3 "."""
     try:
@@ -72,6 +78,8 @@ def parse_object(line: Mapping[str, object]) -> ParsedLine:
     parent = text_of(line, "parent_tool_use_id")
     if parent is not None and found.report is not None:
         found = ParsedLine(rest=line)  # the report of a subagent, inside a call of the main agent
+    elif parent is not None and found.fragment is not None:
+        found = ParsedLine(fragment=StreamFragment())  # several subagents may stream at the same time
     return replace(found, uuid=text_of(line, "uuid"), parent_tool_use_id=parent)
 
 

@@ -1,7 +1,8 @@
 """The dialect of Claude Code (`--output-format stream-json`), as a table from `type` to its parser.
 
 An assistant message has text, thoughts and tool calls, a user message has the results of tools, and a
-`result` reports the outcome of the turn.
+`result` reports the outcome of the turn. With `--include-partial-messages`, `stream_event` lines precede each
+content block of an assistant message.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from longwatch.turns.dialects.messages import (
     LineParser,
     ParsedLine,
     Reported,
+    StreamFragment,
     as_text,
     classify_stop,
     denial_reason,
@@ -180,4 +182,33 @@ def _tools(denials: object) -> list[str]:
     ]
 
 
-CLAUDE_CODE: Mapping[str, LineParser] = {"assistant": _assistant, "user": _user, "result": _result}
+STREAMED_KINDS: Mapping[str, BlockKind] = {  # of a content block; the input of a tool is not streamed
+    "text": BlockKind.CONTENT,
+    "thinking": BlockKind.THINKING,
+}
+
+
+def _stream_event(line: Mapping[str, object]) -> ParsedLine:
+    event = line.get("event")
+    if not isinstance(event, Mapping):
+        return ParsedLine(rest=line)
+    match event.get("type"), event.get("content_block"), event.get("delta"):
+        case "content_block_start", Mapping() as block, _:
+            kind = STREAMED_KINDS.get(text_of(block, "type") or "")
+            return ParsedLine(fragment=StreamFragment(kind, _streamed_text(block), starts_block=True))
+        case "content_block_delta", _, Mapping() as delta:
+            kind = STREAMED_KINDS.get((text_of(delta, "type") or "").removesuffix("_delta"))
+            return ParsedLine(fragment=StreamFragment(kind, _streamed_text(delta)))
+    return ParsedLine(fragment=StreamFragment())
+
+
+def _streamed_text(item: Mapping[str, object]) -> str:
+    return text_of(item, "text", "thinking") or ""
+
+
+CLAUDE_CODE: Mapping[str, LineParser] = {
+    "assistant": _assistant,
+    "user": _user,
+    "result": _result,
+    "stream_event": _stream_event,
+}

@@ -89,10 +89,20 @@ def apply_denials(report: AgentReport, denied: Iterable[str]) -> AgentReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamFragment:
+    """A line of a message that is still streaming. A later line repeats its content, so it is not stored."""
+
+    kind: BlockKind | None = None  # of the block to which it adds text
+    text: str = ""
+    starts_block: bool = False  # of this kind, or of one whose content is not streamed
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedLine:
     blocks: tuple[BlockContent, ...] = ()
     report: AgentReport | None = None
     rest: Mapping[str, object] | None = None  # the line, without what became blocks
+    fragment: StreamFragment | None = None
     uuid: str | None = None  # of the line itself
     parent_tool_use_id: str | None = None  # the call in which a subagent printed it
 

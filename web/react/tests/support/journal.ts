@@ -41,6 +41,15 @@ export const text = (words: string) => ({
   type: "assistant",
   message: { content: [{ type: "text", text: words }] },
 });
+/** The lines of a message that streams: its start, and a few more words. */
+export const streamStart = {
+  type: "stream_event",
+  event: { type: "content_block_start", content_block: { type: "text", text: "" } },
+};
+export const streamed = (words: string) => ({
+  type: "stream_event",
+  event: { type: "content_block_delta", delta: { type: "text_delta", text: words } },
+});
 export const end = { type: "result", is_error: false, result: "done" };
 export const failure = { type: "result", is_error: true, result: "out of memory" };
 

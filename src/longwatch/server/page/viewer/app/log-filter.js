@@ -5,8 +5,8 @@ import { isFailure } from "./event-text.js";
 /** @import { RunEvent } from "./types.js" */
 /** @typedef {{agent: string, type: string, errors: boolean, text: string}} LogFilter */
 
-/** The tokens of a model: too many to list unless their type is chosen. */
-const UNLISTED = "node_stream";
+/** Parts of a model's text: too many to list unless their type is chosen. */
+const UNLISTED = ["node_stream", "block_delta"];
 
 /** @type {WeakMap<RunEvent, string>} */
 const texts = new WeakMap();
@@ -15,7 +15,7 @@ const texts = new WeakMap();
 export function eventMatcher({ agent, type, errors, text }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (event) => {
-    if (type ? event.type !== type : event.type === UNLISTED) return false;
+    if (type ? event.type !== type : UNLISTED.includes(event.type)) return false;
     if (agent && event.agent_name !== agent) return false;
     if (errors && !isFailure(event)) return false;
     return !words.length || hasAll(event, words);

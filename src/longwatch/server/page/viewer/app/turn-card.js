@@ -9,7 +9,7 @@ import { runPath } from "./router.js";
 import { copyButton } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 
-/** @import { WireBlock } from "../core/turn-state.js" */
+/** @import { StreamingBlock, WireBlock } from "../core/turn-state.js" */
 /** @import { Child } from "./dom.js" */
 /** @import { ShownTurn } from "./session-model.js" */
 
@@ -41,9 +41,10 @@ export function turnCard(turn, interrupt) {
 
 /** @param {HTMLElement} card @param {ShownTurn} turn */
 export function updateTurn(card, turn) {
-  const { status, blocks, error, missing_lines: missing } = turn;
-  if (!isOutdated(card, `${status} ${blocks.length} ${turn.last_updated} ${error} ${missing}`))
-    return;
+  const { status, blocks, streaming, error, missing_lines: missing } = turn;
+  const streamed = streaming ? `${streaming.id} ${streaming.parts}` : "";
+  const shownBefore = `${status} ${blocks.length} ${turn.last_updated} ${error} ${missing} ${streamed}`;
+  if (!isOutdated(card, shownBefore)) return;
   const over = isOver(turn);
   const waiting = status === "pending" ? "Waiting for an executor …" : "Working …";
   fill(part(card, ".turn-status"), statusMark(status, { badge: true }));
@@ -51,24 +52,54 @@ export function updateTurn(card, turn) {
   part(card, ".turn-stop").hidden = over;
   showText(card, ".turn-missing", missing?.length ? missingText(missing) : null);
   showText(card, ".turn-error", error);
-  showText(card, ".turn-waiting", over || blocks.length ? null : waiting);
+  showText(card, ".turn-waiting", over || blocks.length || streaming ? null : waiting);
   const results = new Map(ofType(blocks, "tool_result").map((block) => [callIdOf(block), block]));
   const called = new Set(ofType(blocks, "tool_use").map(callIdOf));
   const shown = blocks.filter(
     (block) => block.type !== "tool_result" || !called.has(callIdOf(block)),
   );
-  updateChildren(part(card, ".blocks"), shown, {
+  const list = part(card, ".blocks");
+  keepReplaced(list, blocks);
+  updateChildren(list, streaming ? [...shown, unfinished(streaming)] : shown, {
     key: (block) => block.id,
     make: (block) => h("li", { class: `block ${block.type}` }),
     update: (item, block) => {
+      const isStreaming = block.id === streaming?.id;
+      item.classList.toggle("streaming", isStreaming && !over);
+      item.setAttribute("aria-busy", String(isStreaming && !over));
+      if (isStreaming && showMore(item, block)) return;
       const result = block.type === "tool_use" ? results.get(callIdOf(block)) : undefined;
-      if (!isOutdated(item, `${result?.id ?? ""} ${over}`)) return;
+      if (!isOutdated(item, `${block.id} ${result?.id ?? ""} ${over}`)) return;
       const wasOpen = item.querySelector("details")?.open ?? false;
       fill(item, blockBody(block, result, over));
       const details = item.querySelector("details");
       if (details && wasOpen) details.open = true;
     },
   });
+}
+
+/**
+ * A finished block stays in the element in which it was streaming, so that nothing moves.
+ * @param {HTMLElement} list @param {WireBlock[]} blocks
+ */
+function keepReplaced(list, blocks) {
+  const last = /** @type {HTMLElement | null} */ (list.querySelector(":scope > [aria-busy=true]"));
+  const finished = last && blocks.findLast(({ replaces }) => replaces === last.dataset["key"]);
+  if (finished) last.dataset["key"] = finished.id;
+}
+
+/** @param {StreamingBlock} streaming @returns {WireBlock} */
+function unfinished({ id, type, created_at, text }) {
+  return { id, type, created_at, sequence: Infinity, content: { text } };
+}
+
+/** Add the text that a streaming block has gained; false if it is not shown yet. @param {HTMLElement} item @param {WireBlock} block */
+function showMore(item, { content }) {
+  const shown = item.querySelector(".block-text");
+  if (shown) setText(shown, text(content["text"]));
+  const summary = item.querySelector(".preview");
+  if (summary) setText(summary, previewText(content["text"]));
+  return shown !== null;
 }
 
 /** @param {WireBlock[]} blocks @param {WireBlock["type"]} type */
@@ -155,8 +186,11 @@ function text(value) {
 
 /** @param {unknown} value */
 function preview(value) {
-  return span("cut dim preview", text(value).slice(0, PREVIEW).replace(/\s+/g, " "));
+  return span("cut dim preview", previewText(value));
 }
+
+/** @param {unknown} value */
+const previewText = (value) => text(value).slice(0, PREVIEW).replace(/\s+/g, " ");
 
 /** @param {HTMLElement} card @param {string} selector @param {string | null} shown */
 function showText(card, selector, shown) {

@@ -4,8 +4,8 @@
  * A message of the feed, as the server sends it.
  *
  * @typedef {object} FeedMessage
- * @property {string} event `event`, `caught_up`, `missed`, `ended`, `run`, `execution`, `turn`, `block`, `files`, `project`,
- *   `session`, `error`
+ * @property {string} event `event`, `caught_up`, `missed`, `ended`, `run`, `execution`, `turn`, `block`, `block_delta`,
+ *   `files`, `project`, `session`, `error`
  * @property {any} data
  *
  * @typedef {"connecting" | "live" | "polling" | "offline"} FeedState

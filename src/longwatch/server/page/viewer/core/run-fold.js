@@ -16,7 +16,7 @@ import { numberOf, payloadOf, toolStatus } from "./payloads.js";
 /** @import { Order, WireEvent } from "./order.js" */
 
 export const SILENT_AFTER_MS = 60_000;
-const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // lines of an agent's output
+const LINE_TYPES = new Set(["block", "block_delta", "turn_line", "turn_result", "output"]); // of an agent's output
 
 /**
  * @typedef {object} Condition A property of a run at this moment that is not part of its history.

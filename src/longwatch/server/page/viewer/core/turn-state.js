@@ -11,6 +11,16 @@
  * @property {"thinking" | "content" | "tool_use" | "tool_result"} type
  * @property {string} created_at
  * @property {Record<string, any>} content
+ * @property {string} [replaces] The id of the streaming block that this one finishes; from the feed only.
+ *
+ * A block whose message has not ended: text that grows.
+ *
+ * @typedef {object} StreamingBlock
+ * @property {string} id
+ * @property {"thinking" | "content"} type
+ * @property {string} created_at
+ * @property {string} text
+ * @property {number} [parts] Number of deltas received; from the feed only.
  *
  * @typedef {object} WireTurn
  * @property {string} id
@@ -20,6 +30,7 @@
  * @property {string | null} prompt
  * @property {TurnStatus} status
  * @property {WireBlock[]} [blocks]
+ * @property {StreamingBlock} [streaming] Left out if no block is unfinished.
  * @property {number} block_count
  * @property {string | null} error
  * @property {string} created_at
@@ -40,12 +51,20 @@ export class TurnState {
   #turns = new Map();
   /** @type {Map<string, Map<string, WireBlock>>} */
   #blocks = new Map(); // turn id → block id → block
+  /** @type {Map<string, StreamingBlock>} */
+  #streaming = new Map(); // turn id → its unfinished block
+  /** @type {Set<string>} */
+  #finished = new Set(); // ids of streaming blocks that were replaced; a reopened feed may repeat them
 
   /** Apply a message; returns false if it changed nothing. @param {FeedMessage} message */
   apply({ event, data }) {
     if (event === "turn") return this.#applyTurn(data.turn);
-    if (event === "block") return this.#applyBlock(data.turn_id, data.block);
-    return false;
+    if (event === "block_delta") return this.#applyDelta(data.turn_id, data.delta);
+    if (event !== "block") return false;
+    const { turn_id: turnId, block, replaces } = data;
+    if (replaces) this.#finished.add(replaces);
+    if (replaces === this.#streaming.get(turnId)?.id) this.#streaming.delete(turnId);
+    return this.#applyBlock(turnId, replaces ? { ...block, replaces } : block);
   }
 
   /**
@@ -54,19 +73,38 @@ export class TurnState {
    */
   turns() {
     const turns = [...this.#turns.values()].sort((one, other) => one.number - other.number);
-    return turns.map((turn) => ({ ...turn, blocks: this.blocks(turn.id) }));
+    return turns.map((turn) => this.#withBlocks(turn));
   }
 
   /** @param {string} turnId */
   turn(turnId) {
     const turn = this.#turns.get(turnId);
-    return turn && { ...turn, blocks: this.blocks(turnId) };
+    return turn && this.#withBlocks(turn);
   }
 
   /** @param {string} turnId @returns {WireBlock[]} */
   blocks(turnId) {
     const blocks = [...(this.#blocks.get(turnId)?.values() ?? [])];
     return blocks.sort((one, other) => one.sequence - other.sequence);
+  }
+
+  /** @param {WireTurn} turn */
+  #withBlocks(turn) {
+    const streaming = this.#streaming.get(turn.id);
+    return { ...turn, blocks: this.blocks(turn.id), ...(streaming && { streaming }) };
+  }
+
+  /**
+   * Delta number 0 begins a block, or repeats all of its text. Any other is added if it is the next one.
+   * @param {string} turnId @param {StreamingBlock & {part: number, parts: number}} delta
+   */
+  #applyDelta(turnId, { part, ...delta }) {
+    const current = this.#streaming.get(turnId);
+    const isNext = part === 0 || (current?.id === delta.id && current.parts === part);
+    if (!isNext || this.#finished.has(delta.id)) return false;
+    const before = part === 0 ? "" : (current?.text ?? "");
+    this.#streaming.set(turnId, { ...delta, text: before + delta.text });
+    return true;
   }
 
   /** @param {WireTurn} turn */
