@@ -166,3 +166,36 @@ def batches(draw: st.DrawFn, told: Sequence[Event]) -> list[list[Event]]:
     cuts = sorted(draw(st.lists(st.integers(0, len(shuffled)), max_size=4)))
     edges = [0, *cuts, len(shuffled)]
     return [list(shuffled[low:high]) for low, high in pairwise(edges)]
+
+
+@st.composite
+def linked_calls(draw: st.DrawFn) -> Sequence[Event]:
+    """Calls and links of spans that name any other span as their parent, also in circles."""
+    spans = st.sampled_from(["c1", "c2", "c3", "c4", "c5", "c6"])
+    told = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["tool_call", "agent_start", "agent_end", "call_link", "call_link"]),
+                st.integers(1000, 1004),
+                spans,
+                st.none() | spans,
+                st.sampled_from([None, None, None, "p"]),
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+    return [
+        Event(
+            run_id=RUN_ID,
+            event_id=f"{index}",
+            type=type_,
+            occurred_at=at,
+            agent_name=f"agent of {span}" if type_.startswith("agent") else None,
+            call_id=span,
+            parent_call_id=parent,
+            producer=producer,
+            number=None if producer is None else index + 1,
+        )
+        for index, (type_, at, span, parent, producer) in enumerate(told)
+    ]

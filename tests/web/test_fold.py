@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import longwatch.model.attempts
+import longwatch.model.call_links
 import longwatch.model.calls
 import longwatch.model.endings
 import longwatch.model.event
@@ -41,6 +42,7 @@ def _words_of(*modules: ModuleType) -> list[str]:
 
 WORDS = _words_of(
     longwatch.model.calls,
+    longwatch.model.call_links,
     longwatch.model.event,
     longwatch.model.attempts,
     longwatch.model.endings,
@@ -80,6 +82,15 @@ def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
 
 @given(data=st.data(), told=strategies.runs(max_size=14))
 def test_both_folds_agree_on_every_run_in_any_order(
+    browser: NodeLines, data: st.DataObject, told: Sequence[Event]
+) -> None:
+    batches = data.draw(strategies.batches(told))
+
+    assert folded_in(browser, batches) == folded_here(told)
+
+
+@given(data=st.data(), told=strategies.linked_calls())
+def test_both_folds_find_the_same_parents_and_agents(
     browser: NodeLines, data: st.DataObject, told: Sequence[Event]
 ) -> None:
     batches = data.draw(strategies.batches(told))

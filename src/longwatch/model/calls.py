@@ -8,8 +8,10 @@ ID are one call that was recorded twice; see `model.model_calls`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
+from longwatch.model.call_links import CALL_LINK, Links, resolve_parents
 from longwatch.model.event import (
     AgentSpan,
     Event,
@@ -186,17 +188,25 @@ class Calls:
     named: Mapping[str, Call]  # by call id
     unnamed: Mapping[CallSubject, tuple[Mark, ...]]  # in order
     has_models: bool = False  # some are calls of models, which may be recorded twice
+    links: Links = field(default_factory=dict)
+    has_outside_calls: bool = False  # of programs without a recorder: their parents have to be found
 
     def plus(self, events: Iterable[Event]) -> Calls:
         """These calls and those of more events."""
         named, fresh = dict(self.named), dict[CallSubject, list[Mark]]()
         has_models = self.has_models
+        links, has_outside_calls = dict(self.links), self.has_outside_calls
         for event in events:
             found = mark_of(event)
             if found is None:
+                if event.type == CALL_LINK and event.call_id is not None:
+                    link = event.order, event.parent_call_id
+                    links[event.call_id] = min(link, links.get(event.call_id, link), key=itemgetter(0))
                 continue
             subject, mark = found
             has_models = has_models or mark.model is not None
+            if event.producer is None and event.parent_call_id is not None:
+                has_outside_calls = True
             if event.call_id is None:
                 fresh.setdefault(subject, []).append(mark)
                 continue
@@ -206,15 +216,17 @@ class Calls:
         for subject, marks in fresh.items():
             together = [*unnamed.get(subject, ()), *marks]
             unnamed[subject] = tuple(sorted(together, key=lambda mark: mark.order))
-        return Calls(named, unnamed, has_models)
+        return Calls(named, unnamed, has_models, links, has_outside_calls)
 
     def by_id(self) -> Mapping[str, Call]:
         """Every call by its ID, or by its first event without one."""
-        if not self.unnamed:
-            return _join_repeated(self.named) if self.has_models else self.named
-        paired = (call for marks in self.unnamed.values() for call in _pair(marks))
-        every = {**{call.call_id: call for call in paired}, **self.named}
-        return _join_repeated(every) if self.has_models else every
+        calls = self.named
+        if self.unnamed:
+            paired = (call for marks in self.unnamed.values() for call in _pair(marks))
+            calls = {**{call.call_id: call for call in paired}, **self.named}
+        if self.has_outside_calls:
+            calls = resolve_parents(calls, self.links)
+        return _join_repeated(calls) if self.has_models else calls
 
     def only(self, is_wanted: Callable[[Order], bool]) -> Calls:
         """The calls whose first event is accepted, and the accepted unnamed starts and ends."""
@@ -224,7 +236,7 @@ class Calls:
             for subject, marks in self.unnamed.items()
             if (accepted := tuple(mark for mark in marks if is_wanted(mark.order)))
         }
-        return Calls(named, unnamed, self.has_models)
+        return Calls(named, unnamed, self.has_models, self.links, self.has_outside_calls)
 
     @property
     def last_order(self) -> Order | None:

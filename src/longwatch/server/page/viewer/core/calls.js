@@ -5,6 +5,7 @@
  * latest open start of the same agent, node or tool.
  */
 
+import { CALL_LINK, resolveParents } from "./call-links.js";
 import { addTo } from "./groups.js";
 import { compareOrders, orderOf } from "./order.js";
 import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } from "./payloads.js";
@@ -75,6 +76,13 @@ export class Call {
     else this.end = earlier(this.end, mark);
   }
 
+  /** The same call with this parent, and this agent unless it has one. @param {string | null} parent @param {string | null} agent */
+  within(parent, agent) {
+    /** @param {Mark | null} mark */
+    const changed = (mark) => mark && { ...mark, parentCallId: parent, agentName: mark.agentName || agent };
+    return new Call(this.callId, changed(this.start), changed(this.end));
+  }
+
   /**
    * @param {boolean} [hasEnded] Whether the attempt has ended: a call without an end is then abandoned.
    * @returns {CallView}
@@ -102,12 +110,19 @@ export class Calls {
   #named = new Map();
   /** @type {Map<string, Mark[]>} */
   #unnamed = new Map(); // by subject
+  /** @type {import("./call-links.js").Links} */
+  #links = new Map();
+  #hasOutsideCalls = false; // of programs without a recorder: their parents have to be found
 
   /** @param {WireEvent} event */
   add(event) {
     const found = markOf(event);
-    if (found === null) return;
+    if (found === null) {
+      if (event.type === CALL_LINK && event.call_id != null) this.#addLink(event.call_id, event);
+      return;
+    }
     const { subject, mark } = found;
+    if (event.producer == null && event.parent_call_id != null) this.#hasOutsideCalls = true;
     if (event.call_id == null) {
       addTo(this.#unnamed, subject, mark);
       return;
@@ -115,6 +130,14 @@ export class Calls {
     let call = this.#named.get(event.call_id);
     if (!call) this.#named.set(event.call_id, (call = new Call(event.call_id, null, null)));
     call.add(mark);
+  }
+
+  /** Of two links of one span the earlier counts. @param {string} spanId @param {WireEvent} event */
+  #addLink(spanId, event) {
+    const order = orderOf(event);
+    const other = this.#links.get(spanId);
+    if (other && compareOrders(other.order, order) <= 0) return;
+    this.#links.set(spanId, { order, parent: event.parent_call_id ?? null });
   }
 
   /**
@@ -130,7 +153,8 @@ export class Calls {
         calls.set(call.callId, call);
     }
     for (const [callId, call] of this.#named) if (wanted(call.first.order)) calls.set(callId, call);
-    return [...calls.values()].sort(
+    const found = this.#hasOutsideCalls ? resolveParents(calls, this.#links) : calls;
+    return [...found.values()].sort(
       (one, other) =>
         one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
     );
