@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 
 from longwatch.recording.calls import report_fault
-from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall
+from longwatch.recording.model_calls import ModelCall, outer_layer
 from longwatch.recording.open_call import EVENT_TYPES, VALUES, Failure, OpenCall, enclosing_scope
 from longwatch.recording.scope import RecordingScope
 
@@ -45,7 +45,7 @@ class CallTracker:
         outer layer records.
         """
         try:
-            if kind == "model" and MODEL_CALL_LAYER.get() is not None:
+            if kind == "model" and outer_layer() is not None:
                 return
             call = self._start(kind, name, self.scope_of(parent), input, fields or {})
             if call is not None:

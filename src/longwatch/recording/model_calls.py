@@ -21,16 +21,34 @@ from longwatch.recording.calls import report_fault
 from longwatch.recording.open_call import Failure, OpenCall, enclosing_scope
 from longwatch.recording.scope import SCOPE, RecordingScope
 
-__all__ = ["MODEL_CALL_LAYER", "ModelCall", "ModelUsage", "begin_model_call", "find_repeated", "model_call"]
+__all__ = [
+    "MODEL_CALL_LAYER",
+    "ModelCall",
+    "ModelUsage",
+    "begin_model_call",
+    "find_repeated",
+    "model_call",
+    "outer_layer",
+]
 
 MAX_RESPONSES = 10_000  # response ids that are remembered
 MANUAL = "manual"  # `recorded_by` of `longwatch.model_call`
 
-MODEL_CALL_LAYER: ContextVar[str | None] = ContextVar("longwatch_model_call_layer", default=None)
-"""What records the model call that is in progress, such as `langchain`; None outside a model call."""
+MODEL_CALL_LAYER: ContextVar[ModelCall | str | None] = ContextVar("longwatch_model_call_layer", default=None)
+"""What records the model call that is in progress: its name or the call itself; None outside a model call.
+
+An SDK may report the end of a call in another context than its start, where the variable cannot be reset.
+Its adapter sets the call, which has no effect once it has ended.
+"""
 
 _responses: OrderedDict[tuple[str, str], str] = OrderedDict()
 _responses_lock = threading.Lock()
+
+
+def outer_layer() -> ModelCall | str | None:
+    """What records the model call around the current code; None if no model call is in progress."""
+    layer = MODEL_CALL_LAYER.get()
+    return None if isinstance(layer, ModelCall) and layer.has_ended else layer
 
 
 def find_repeated(run_id: str, response_id: object, call_id: str) -> str | None:
@@ -57,6 +75,11 @@ class ModelCall(OpenCall):
         self._fixed = fixed  # in both events
         self._chunks = 0
         self._first_token_ms: int | float | None = None
+
+    @property
+    def recorded_by(self) -> object:
+        """The layer that records this call."""
+        return self._fixed.get("recorded_by")
 
     def begin(self, values: Mapping[str, object]) -> None:
         """Queue the start event."""
@@ -121,7 +144,7 @@ def begin_model_call(
 
     None if an outer layer records the call, or recording is off or fails. Never raises.
     """
-    if MODEL_CALL_LAYER.get() is not None:
+    if outer_layer() is not None:
         return None
     try:
         found = enclosing_scope(model, scope)
@@ -143,7 +166,7 @@ class ModelCallBlock:
         self._begin = begin
         self._layer = layer
         self._call: ModelCall | None = None
-        self._tokens: tuple[Token[RecordingScope | None], Token[str | None]] | None = None
+        self._tokens: tuple[Token[RecordingScope | None], Token[ModelCall | str | None]] | None = None
 
     def __enter__(self) -> Self:
         self._call = self._begin()

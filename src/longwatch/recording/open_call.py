@@ -40,7 +40,7 @@ Failure = BaseException | str
 class OpenCall(RecordingScope):
     """A call whose start is recorded, and the scope of everything inside it."""
 
-    __slots__ = ("_has_ended", "_outer_call_id", "_run", "_started", "kind", "name")
+    __slots__ = ("_outer_call_id", "_run", "_started", "has_ended", "kind", "name")
 
     def __init__(self, kind: str, name: str, outer: RecordingScope, run: ActiveRun | None = None) -> None:
         agent_name = name if kind == "agent" else outer.agent_name
@@ -52,7 +52,7 @@ class OpenCall(RecordingScope):
         self._outer_call_id = outer.call_id
         self._run = run  # that was opened for this call, and ends with it
         self._started = self.recorder.clock.monotonic()
-        self._has_ended = False
+        self.has_ended = False
 
     def start(self, values: Mapping[str, object], fields: Mapping[str, object]) -> None:
         """Queue the start event."""
@@ -66,9 +66,9 @@ class OpenCall(RecordingScope):
         fields: Mapping[str, object] | None = None,
     ) -> None:
         """Record the end once, and that of the run that was opened for the call. Never raises."""
-        if self._has_ended:
+        if self.has_ended:
             return
-        self._has_ended = True
+        self.has_ended = True
         if isinstance(error, GeneratorExit):  # the consumer of a stream stopped reading
             error = None
         try:
