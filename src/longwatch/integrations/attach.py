@@ -42,8 +42,16 @@ class Adapter:
         return _release(self.first_tested) <= _release(version) < _release(self.first_untested)
 
 
+def _adapter(name: str, trigger: str, distribution: str, first_tested: str, first_untested: str) -> Adapter:
+    module = f"longwatch.integrations.{name}"
+    return Adapter(name, trigger, module, distribution, first_tested, first_untested)
+
+
 # The start-up hook names the same triggers: see startup_hook/sitecustomize.py.
-ADAPTERS: tuple[Adapter, ...] = ()
+ADAPTERS: tuple[Adapter, ...] = (
+    _adapter("langchain", "langchain_core.tracers.context", "langchain-core", "1.7", "2"),
+    _adapter("langgraph", "langgraph.pregel", "langgraph", "1.2", "2"),
+)
 
 _attached: set[Adapter] = set()  # by this process, whether their SDKs have been imported or not
 

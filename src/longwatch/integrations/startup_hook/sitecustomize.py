@@ -11,7 +11,12 @@ import sys
 HOOK_DIRECTORY = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is slow to import
 
 # The modules that attach an adapter, as in longwatch.integrations.attach.
-TRIGGERS = frozenset([])  # type: frozenset[str]
+TRIGGERS = frozenset(
+    [
+        "langchain_core.tracers.context",
+        "langgraph.pregel",
+    ]
+)
 
 
 class StartUpFinder:

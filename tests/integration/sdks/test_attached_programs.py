@@ -1,0 +1,60 @@
+"""`longwatch run -- python program.py` records a program that does not mention longwatch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from longwatch.journal.factory import open_journal
+from longwatch.model.calls import NO_CALLS
+
+LANGGRAPH = """
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+
+class State(TypedDict):
+    number: int
+
+graph = StateGraph(State)
+graph.add_node("double", lambda state: {"number": state["number"] * 2})
+graph.add_edge(START, "double")
+print(graph.compile(name="doubling").invoke({"number": 4}))
+"""
+
+LANGCHAIN = """
+from langchain_core.tools import tool
+
+@tool
+def double(number: int) -> int:
+    "Double a number."
+    return number * 2
+
+print(double.invoke({"number": 4}))
+"""
+
+
+PROGRAMS = {
+    "langgraph": (LANGGRAPH, {"agent doubling", "node double"}),
+    "langchain": (LANGCHAIN, {"tool double"}),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_unmodified_program_is_recorded(name: str, tmp_path: Path) -> None:
+    program, expected = PROGRAMS[name]
+    journal = f"sqlite:///{tmp_path / 'runs.db'}"
+    (tmp_path / "program.py").write_text(program)
+
+    command = [sys.executable, "-m", "longwatch", "run", "--journal", journal, "--", sys.executable]
+    done = subprocess.run(
+        [*command, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
+
+    reader = open_journal(journal)
+    (run,) = reader.find_runs().runs
+    calls = NO_CALLS.plus(reader.read(run.run_id, limit=1_000).events).by_id().values()
+    assert {f"{call.kind} {call.name}" for call in calls} == expected, done.stderr
+    assert {call.status for call in calls} == {"completed"}
