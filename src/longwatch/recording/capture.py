@@ -70,6 +70,8 @@ class CaptureLimits:
 
 
 SUMMARY = CaptureLimits(characters=1_000, items=20, depth=4, total=20_000, is_summary=True)
+# Messages of a model are four levels themselves: the list, a message, its parts, a part.
+MESSAGES_SUMMARY = CaptureLimits(characters=1_000, items=20, depth=8, total=20_000, is_summary=True)
 # Beyond the largest payload that can be stored, so that `truncation` cuts payloads and not capture. Only tens
 # of thousands of empty maps or lists take more memory than that before they fill an event.
 FULL = CaptureLimits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3_200_000)

@@ -7,12 +7,15 @@ and the start and the end may happen in two callbacks, in any thread or task.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING
+from contextvars import Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import (
     FULL,
+    MESSAGES_SUMMARY,
     SUMMARY,
     capture_fields,
     capture_value,
@@ -125,8 +128,9 @@ class OpenCall(RecordingScope):
             weight = combined_weight(weight, cut)
         present = {name: values.get(name, fields.get(name)) for name in VALUES}
         present = {name: value for name, value in present.items() if value is not None}
-        if present and self.limits is not None:
-            captured, value_weight = capture_fields(present, self.limits, secrets)
+        limits = MESSAGES_SUMMARY if self.kind == "model" and self.limits is SUMMARY else self.limits
+        if present and limits is not None:
+            captured, value_weight = capture_fields(present, limits, secrets)
             payload |= captured
             weight = combined_weight(value_weight, weight)
         return payload, weight
@@ -163,3 +167,52 @@ def _recorder() -> Recorder:
     from longwatch.recording.recorder import get_recorder  # loaded when something is recorded
 
     return get_recorder()
+
+
+class CallBlock:
+    """A block of code that an adapter records as one call: `with CallBlock("tool", "search") as block:`.
+
+    The block sets its `output`; an exception that leaves it, or a text in `error`, fails the call.
+    """
+
+    def __init__(
+        self, kind: str, name: str, *, input: object = None, fields: Mapping[str, object] | None = None
+    ) -> None:
+        self._kind = kind
+        self._name = name
+        self._input = input
+        self._fields = fields or {}
+        self._call: OpenCall | None = None
+        self._token: Token[RecordingScope | None] | None = None
+        self.output: object = None
+        self.error: Failure | None = None
+        self.end_fields: Mapping[str, object] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            found = enclosing_scope(self._name)
+            if found is not None:
+                self._call = OpenCall(self._kind, self._name, *found)
+                self._call.start({"input": self._input}, self._fields)
+                self._token = SCOPE.set(self._call)
+        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
+            report_fault(error)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            try:
+                SCOPE.reset(self._token)
+            except ValueError:  # a coroutine was closed outside its task
+                pass
+        if self._call is not None:
+            failure = self.error if self.error is not None else error
+            self._call.finish(output=self.output, error=failure, fields=self.end_fields)
+
+
+def is_recorded_as_tool(name: str) -> bool:
+    """Whether the current code runs inside the recorded call of this tool, at another layer of an SDK."""
+    scope = SCOPE.get()
+    return isinstance(scope, OpenCall) and scope.kind == "tool" and scope.name == name
