@@ -51,6 +51,8 @@ def _adapter(name: str, trigger: str, distribution: str, first_tested: str, firs
 ADAPTERS: tuple[Adapter, ...] = (
     _adapter("langchain", "langchain_core.tracers.context", "langchain-core", "1.7", "2"),
     _adapter("langgraph", "langgraph.pregel", "langgraph", "1.2", "2"),
+    _adapter("mcp", "mcp", "mcp", "2.3", "3"),
+    _adapter("pydantic_ai", "pydantic_ai", "pydantic-ai-slim", "2.66", "3"),
 )
 
 _attached: set[Adapter] = set()  # by this process, whether their SDKs have been imported or not

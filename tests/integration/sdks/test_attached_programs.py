@@ -35,10 +35,43 @@ def double(number: int) -> int:
 print(double.invoke({"number": 4}))
 """
 
+PYDANTIC_AI = """
+import asyncio
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+
+agent = Agent(TestModel(), name="greeter")
+
+@agent.tool_plain
+def double(number: int) -> int:
+    return number * 2
+
+print(asyncio.run(agent.run("Hello")).output)
+"""
+
+MCP = """
+import asyncio
+from mcp.client import Client
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("numbers")
+
+@server.tool()
+def double(number: int) -> int:
+    return number * 2
+
+async def main():
+    async with Client(server) as client:
+        print(await client.call_tool("double", {"number": 4}))
+
+asyncio.run(main())
+"""
 
 PROGRAMS = {
     "langgraph": (LANGGRAPH, {"agent doubling", "node double"}),
     "langchain": (LANGCHAIN, {"tool double"}),
+    "pydantic_ai": (PYDANTIC_AI, {"agent greeter", "model test", "tool double"}),
+    "mcp": (MCP, {"tool double"}),
 }
 
 

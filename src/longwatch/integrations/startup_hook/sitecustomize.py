@@ -15,6 +15,8 @@ TRIGGERS = frozenset(
     [
         "langchain_core.tracers.context",
         "langgraph.pregel",
+        "mcp",
+        "pydantic_ai",
     ]
 )
 
