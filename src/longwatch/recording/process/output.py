@@ -118,7 +118,7 @@ LineContent = Output | ParseError | OwnEvent | ForeignEvent
 
 def parse_line(line: OutputLine) -> LineContent:
     trimmed = line.text.strip()
-    if not trimmed.startswith("{"):
+    if not (trimmed.startswith("{") and trimmed[1:64].lstrip().startswith('"')):  # not {'a': 1} of Python
         return Output(line.shown)
     if line.left_out:
         return ParseError(line.shown, f"the line exceeds the limit by {line.left_out} bytes")

@@ -57,8 +57,8 @@ def test_a_line_that_is_no_event_is_output(text: str) -> None:
     ("text", "why"),
     [
         ('{"event_type": "x", "workflow', "not JSON"),
-        ("{not json}", "not JSON"),
-        ("{" * 100_000, "not JSON"),
+        ('{"not": json}', "not JSON"),
+        ('{"a":' * 100_000, "not JSON"),
         ('{"event_type": "x", "workflow_id": "wf-1", "timestamp": -1}', "timestamp -1"),
         ('{"event_type": "x", "workflow_id": "wf-1", "timestamp": 1e300}', "occurred_at"),
         ('{"event_type": "x", "workflow_id": "wf-1", "timestamp": NaN}', "timestamp nan"),
@@ -71,6 +71,11 @@ def test_a_broken_event_keeps_its_text_and_says_why(text: str, why: str) -> None
     assert isinstance(result, ParseError)
     assert result.text == text
     assert why in result.error
+
+
+@pytest.mark.parametrize("text", ["{'query': 'why'}", "{", "{}", "{ 1, 2 }", "{not json}", "{" * 1000])
+def test_a_printed_dict_or_set_of_python_is_output(text: str) -> None:
+    assert parse_line(OutputLine(text)) == Output(text)
 
 
 def test_an_event_that_was_cut_is_a_parse_error_and_not_half_an_event() -> None:
