@@ -20,6 +20,7 @@ from longwatch.model.event import run_duration_ms
 from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import Capture
 from longwatch.recording.decorators import ambient_scope
+from longwatch.recording.model_calls import MODEL_CALL_LAYER, find_repeated
 from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, RecordingScope
 from longwatch.telemetry.dialect import SpanKind
@@ -71,6 +72,7 @@ class OpenSpan:
     call_id: str | None = None  # its own once it is recorded, otherwise its parent's
     agent_name: str | None = None
     scope_call_id: str | None = None  # the longwatch call in which it was started
+    is_covered: bool = False  # an adapter or a client's wrapper records the model call around it
 
 
 class OpenSpans:
@@ -237,7 +239,8 @@ class LongwatchSpanProcessor(SpanProcessor):
         parent = (_key(span)[0], span.parent.span_id) if span.parent is not None else None
         choose = partial(self._run_for, span, recorder, scope)
         opened = self._spans.enter(_key(span), parent, scope, choose)
-        if self._is_wanted(reading.kind, span, opened.run):
+        opened.is_covered = MODEL_CALL_LAYER.get() is not None
+        if self._is_wanted(reading.kind, span, opened):
             self._record_start(span_data(span), reading, opened)
         elif reading.kind is SpanKind.WORKFLOW:  # the run itself
             self._begin(opened.run)
@@ -257,7 +260,7 @@ class LongwatchSpanProcessor(SpanProcessor):
             data = span_data(span)
             if opened.recorded_as is None:
                 reading = read_span(data.name, data.attributes)
-                if self._is_wanted(reading.kind, span, run):  # its attributes were set after its start
+                if self._is_wanted(reading.kind, span, opened):  # its attributes were set after its start
                     self._record_start(data, reading, opened)
             if opened.recorded_as is not None:
                 self._record_end(data, opened.recorded_as, opened)
@@ -295,9 +298,11 @@ class LongwatchSpanProcessor(SpanProcessor):
             started_at=(span.start_time or 0) // 1_000_000,
         )
 
-    def _is_wanted(self, kind: SpanKind, span: ReadableSpan, run: SpanRun) -> bool:
-        if kind is SpanKind.WORKFLOW and run.root == _key(span):
+    def _is_wanted(self, kind: SpanKind, span: ReadableSpan, opened: OpenSpan) -> bool:
+        if kind is SpanKind.WORKFLOW and opened.run.root == _key(span):
             return False  # the start and end of the run represent it
+        if kind is SpanKind.MODEL and opened.is_covered:
+            return False
         return kind is not SpanKind.OTHER or self._include_all
 
     def _record_start(self, span: SpanData, reading: SpanReading, opened: OpenSpan) -> None:
@@ -315,6 +320,9 @@ class LongwatchSpanProcessor(SpanProcessor):
         if reading.kind is SpanKind.AGENT:  # some frameworks set its name after its start
             opened.agent_name = title_of(reading, span.name, span.attributes)
         payload = {**outcome_of(span), **describe_span(reading, span, ended=True)}
+        if reading.kind is SpanKind.MODEL:
+            first = find_repeated(opened.run.run_id, payload.get("response_id"), span.span_id)
+            payload |= {"same_as": first} if first is not None else {}
         content = self._content(reading, span, opened, ended=True)
         self._record(span, reading, opened, payload | content, ended=True)
 

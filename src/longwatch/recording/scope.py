@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 RUN_ID_VARIABLE = "LONGWATCH_RUN_ID"
 ATTEMPT_VARIABLE = "LONGWATCH_ATTEMPT"  # the attempt at the run in `LONGWATCH_RUN_ID`
 ATTEMPT_DIGITS = 8
+STATE_KEY = "longwatch"  # of the entry with the run id in a W3C `tracestate`
 
 
 class RecordingScope:

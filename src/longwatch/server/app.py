@@ -14,6 +14,7 @@ from longwatch.server.api import (
     files,
     login,
     monitoring,
+    otlp,
     projects,
     runs,
     turns,
@@ -47,7 +48,9 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
         traffic=context.traffic,
         find_cached=status.find_cached,
     )
-    return RawRunPaths(guarded)  # outside the guard, which decides by the path that the router matches
+    return RawRunPaths(
+        otlp.OtlpErrors(guarded)
+    )  # outside the guard, which decides by the path that the router matches
 
 
 def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI:
@@ -72,6 +75,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
         app.include_router(router)
     app.include_router(executions.router)
     app.include_router(login.router)
+    app.include_router(otlp.router)
     app.include_router(health_routes())
     if monitoring.is_possible():
         app.include_router(monitoring.router)

@@ -30,6 +30,7 @@ from longwatch.server.cache.execution_cache import ExecutionCache
 from longwatch.server.cache.file_versions import FileVersions
 from longwatch.server.cache.run_cache import RunCache
 from longwatch.server.event_intake import EventIntake
+from longwatch.server.telemetry_intake import TelemetryIntake
 from longwatch.settings import Settings
 from longwatch.turns import Conversations
 
@@ -51,6 +52,7 @@ class ServerContext:
     runs: MergedRuns
     observer: Observer
     event_intake: EventIntake
+    telemetry: TelemetryIntake
     conversations: Conversations
     documents: DocumentStore
     executions: ExecutionCache
@@ -117,6 +119,7 @@ async def open_context(
             file_versions = FileVersions(documents, partial(call_in, threads), closing)
             unlisted = BackgroundScan(journal, clock=clock)
             runs = MergedRuns(journal, unlisted.runs, clock=clock)
+            event_intake = EventIntake(journal, SecretNames(settings.redact_keys if settings else ()))
             try:
                 yield ServerContext(
                     journal=journal,
@@ -126,7 +129,8 @@ async def open_context(
                     unlisted=unlisted,
                     runs=runs,
                     observer=Observer(journal, clock=clock, runs=runs),
-                    event_intake=EventIntake(journal, SecretNames(settings.redact_keys if settings else ())),
+                    event_intake=event_intake,
+                    telemetry=TelemetryIntake(journal, event_intake, settings),
                     conversations=conversations,
                     documents=documents,
                     executions=shown,

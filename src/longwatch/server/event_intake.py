@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from longwatch.errors import InvalidEvent, InvalidInput
+from longwatch.errors import EventConflict, InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
 from longwatch.journal.fold_reader import FoldReader
@@ -102,12 +102,12 @@ class EventIntake:
             return
         given = [replace(each, event=self._without_secrets(each.event)) for each in given]
         if all(each.is_dated or not each.event.event_id.startswith(KEYED) for each in given):
-            self._store([each.event for each in given], now_ms)
+            self.store([each.event for each in given], now_ms)
             return
         run_id = given[0].event.run_id
         with self._locks[hash(run_id) % LOCKS]:  # concurrent repetitions of an append run one after the other
             times = self._keyed.read(run_id, KeyedTimes).times
-            self._store([_with_earlier_time(each, times) for each in given], now_ms)
+            self.store([_with_earlier_time(each, times) for each in given], now_ms)
 
     def _without_secrets(self, event: Event) -> Event:
         if event.producer is not None:
@@ -116,8 +116,16 @@ class EventIntake:
         payload, text = clean_payload(copy, MAX_PAYLOAD_BYTES, weight)
         return event if payload == event.payload else replace(event, payload=payload, encoded=text)
 
-    def _store(self, events: Sequence[Event], now_ms: int) -> None:
-        self._journal.append(events)
+    def store(self, events: Sequence[Event], now_ms: int) -> None:
+        """Store redacted events once each. A repeated batch is announced again: the first may have failed."""
+        try:
+            self._journal.append(events)
+        except EventConflict:
+            self._announce(events, now_ms)  # the other events are stored
+            raise
+        self._announce(events, now_ms)
+
+    def _announce(self, events: Sequence[Event], now_ms: int) -> None:
         if self._journal.announce_after_ms is not None:
             oldest = now_ms - self._journal.announce_after_ms
             late = [event for event in events if event.occurred_at < oldest]

@@ -20,8 +20,10 @@ from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.verify import Completeness
 from longwatch.model.run import Status as RunStatus
+from longwatch.model.run import fold
 from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.decorators import tool
+from longwatch.recording.model_calls import model_call
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
 from tests.integration.otel.bench import AGENT, CHAT, TOOL, Bench, verified
@@ -49,6 +51,38 @@ def test_spans_inside_a_run_join_it_and_leave_its_end_to_it(bench: Bench) -> Non
     model = next(event for event in events if event.type == "model_call")
     assert model.parent_call_id == asked.call_id  # the nearer of the two calls around it
     assert model.trace_id == f"{agent.get_span_context().trace_id:032x}"
+
+
+def test_a_model_call_that_an_outer_layer_records_is_not_recorded_again(bench: Bench) -> None:
+    with (
+        ActiveRun("mine", run_id="wf-1", recorder=bench.recorder),
+        model_call("large", provider="acme"),
+        bench.tracer.start_as_current_span("chat large", attributes=CHAT),
+    ):
+        pass
+
+    calls = [event.payload for event in bench.events("wf-1") if event.type == "model_call"]
+    assert [(call["status"], call["recorded_by"]) for call in calls] == [
+        ("started", "manual"),
+        ("completed", "manual"),
+    ]
+
+
+def test_a_second_record_of_one_response_names_the_first(bench: Bench) -> None:
+    response = {**CHAT, "gen_ai.response.id": "resp-of-two-spans"}
+    with (
+        bench.tracer.start_as_current_span("root"),
+        bench.tracer.start_as_current_span("chat large", attributes=response) as outer,
+        bench.tracer.start_as_current_span("chat large", attributes=response) as inner,
+    ):
+        pass
+
+    first, second = (f"{span.get_span_context().span_id:016x}" for span in (inner, outer))
+    repeated = {event.call_id: event.payload.get("same_as") for event in bench.events() if event.call_id}
+    assert repeated == {first: None, second: first}
+    run = fold(bench.events())
+    assert run is not None
+    assert len([call for call in run.calls.values() if call.kind == "model"]) == 1
 
 
 def test_spans_of_another_thread_stay_in_the_run_of_the_span_around_them(bench: Bench) -> None:

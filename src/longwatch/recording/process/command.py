@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from longwatch.recording.redaction import redact_text
-from longwatch.recording.scope import ATTEMPT_VARIABLE, RUN_ID_VARIABLE, trace_id_of
+from longwatch.recording.scope import ATTEMPT_VARIABLE, RUN_ID_VARIABLE, STATE_KEY, trace_id_of
 from longwatch.recording.secret_names import REDACTED, SecretNames
 from longwatch.settings import Settings, sqlite_url
 
@@ -48,6 +48,8 @@ def redact_command(command: Sequence[str], secrets: SecretNames) -> list[str]:
 
 JOURNAL_VARIABLE = "LONGWATCH_JOURNAL"
 TRACE_VARIABLE = "TRACEPARENT"
+STATE_VARIABLE = "TRACESTATE"
+MAX_STATE_VALUE = 256  # characters
 SAMPLED = "01"
 
 
@@ -61,6 +63,7 @@ def child_environment(
         ATTEMPT_VARIABLE: attempt,
         JOURNAL_VARIABLE: journal_url,
         TRACE_VARIABLE: traceparent(inherited.get(TRACE_VARIABLE), trace_id),
+        STATE_VARIABLE: tracestate(inherited.get(STATE_VARIABLE), run_id),
         "TRACE_ID": trace_id,
         "WORKFLOW_ID": run_id,
         "AGENTIFY_WORKFLOW_ID": run_id,
@@ -101,3 +104,12 @@ def traceparent(inherited: str | None, trace_id: str) -> str:
     if inherited is not None and trace_id_of(inherited) == trace_id:
         flags = inherited.strip().split("-")[3][:2]
     return f"00-{trace_id}-{secrets.token_hex(8)}-{flags}"
+
+
+def tracestate(inherited: str | None, run_id: str) -> str:
+    """A W3C `tracestate` for the child that names the run, for a server that receives its spans."""
+    entries = [entry.strip() for entry in (inherited or "").split(",")]
+    others = [entry for entry in entries if entry and entry.partition("=")[0] != STATE_KEY]
+    value = quote(run_id, safe="")
+    own = [f"{STATE_KEY}={value}"] if len(value) <= MAX_STATE_VALUE else []
+    return ",".join([*own, *others])

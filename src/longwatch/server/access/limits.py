@@ -17,6 +17,7 @@ class ServerLimits:
     """The limits of a server."""
 
     body_bytes: int = 16 * MIB
+    decompressed_bytes: int = 64 * MIB  # of a compressed body
     header_bytes: int = 32 * KIB  # all headers of a request together
     header_count: int = 100
     target_bytes: int = 16 * KIB  # of path and query; a cursor of DynamoDB may be long

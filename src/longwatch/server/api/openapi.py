@@ -137,6 +137,21 @@ def write_responses(
     )
 
 
+def otlp_responses(rejected: str) -> Responses:
+    """A response to OTLP, in the form of the request. `rejected` names the number of items left out."""
+    partial = {
+        "type": "object",
+        "properties": {rejected: {"type": "string"}, "errorMessage": {"type": "string"}},
+    }
+    success = {"type": "object", "properties": {"partialSuccess": partial}}
+    content = {"application/json": {"schema": success}, **PROTOBUF_CONTENT}
+    headers = {"Cache-Control": CACHE_HEADER}
+    return {
+        200: {"description": "Stored.", "content": content, "headers": headers},
+        **error_responses(*WITH_BODY, 415),
+    }
+
+
 def download_responses(media_type: str, description: str, *statuses: int) -> Responses:
     """A file that a browser saves, and errors."""
     return {
@@ -151,9 +166,23 @@ def download_responses(media_type: str, description: str, *statuses: int) -> Res
 
 STATUS_PATH = "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status"
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
+PROTOBUF_CONTENT = {"application/x-protobuf": {"schema": {"type": "string", "format": "binary"}}}
+OTLP_STATUS = {
+    "title": "OtlpStatus",
+    "description": "`google.rpc.Status`, as OTLP requires.",
+    "type": "object",
+    "required": ["code", "message"],
+    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+}
+OTLP_ERROR_CONTENT = {
+    "application/json": {"schema": {"$ref": "#/components/schemas/OtlpStatus"}},
+    **PROTOBUF_CONTENT,
+}
+OTLP = "/v1/"
 ABOUT = """Read, follow and append to runs, turns and documents; read and follow executions.
 
-Every response with a status of 400 or above has the body `{"error": {"code", "message", "details"?}}`.
+Every response with a status of 400 or above has the body `{"error": {"code", "message", "details"?}}`, except
+those of OTLP, which are a `Status` in the form of the request.
 A response with an `ETag` is cheap to request again: send the ETag as `If-None-Match`, and an unchanged
 response is a 304. With `wait` the server holds such a request until something changes. OpenAPI cannot
 describe the two WebSockets: `/api/socket` follows topics, and `/api/projects/{project_id}/sync/{path}`
@@ -208,9 +237,11 @@ def complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    for path in schema["paths"].values():
-        for operation in path.values():
-            _correct_errors(operation["responses"])
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            content = OTLP_ERROR_CONTENT if path.startswith(OTLP) else ERROR_CONTENT
+            _correct_errors(operation["responses"], content)
+    schemas["OtlpStatus"] = OTLP_STATUS
     schemas["TurnStatusView"] = TypeAdapter(TurnStatusView).json_schema()
     schema["paths"][STATUS_PATH] = {"get": _status_operation()}
     components["headers"] = {name: header for name, (_, header) in COMMON_HEADERS.items()}
@@ -241,11 +272,11 @@ def _add_scopes(paths: dict[str, Any]) -> None:
                 operation["security"] = []
 
 
-def _correct_errors(responses: dict[str, Any]) -> None:
-    """An error is JSON, also if the response is a stream or a file."""
+def _correct_errors(responses: dict[str, Any], content: Mapping[str, Any]) -> None:
+    """An error is JSON, also if the response is a stream or a file; one of OTLP is a `Status`."""
     for status, response in responses.items():
         if status.isdigit() and int(status) >= 400:
-            response["content"] = ERROR_CONTENT
+            response["content"] = content
 
 
 def _complete_headers(responses: dict[str, Any]) -> None:

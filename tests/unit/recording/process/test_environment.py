@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.recording.process.command import absolute_journal_url, child_environment, traceparent
+from longwatch.recording.process.command import (
+    absolute_journal_url,
+    child_environment,
+    traceparent,
+    tracestate,
+)
 from longwatch.recording.scope import trace_id_of
 from longwatch.settings import Settings
 
@@ -19,6 +24,7 @@ def test_a_process_learns_its_run_journal_and_trace() -> None:
     )
 
     assert given.pop("TRACEPARENT").startswith(f"00-{TRACE}-")
+    assert given.pop("TRACESTATE") == "longwatch=wf-1"
     assert given == {
         "HOME": "/h",
         "LONGWATCH_RUN_ID": "wf-1",
@@ -107,3 +113,16 @@ def test_the_journals_address_means_the_same_elsewhere(journal: str, url: str) -
     )
 
     assert absolute_journal_url(settings) == url.format(here=Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("inherited", "run_id", "state"),
+    [
+        (None, "wf-1", "longwatch=wf-1"),
+        ("vendor=a, longwatch=outer,other=b", "wf-1", "longwatch=wf-1,vendor=a,other=b"),
+        ("", "a,b=c/ä", "longwatch=a%2Cb%3Dc%2F%C3%A4"),
+        ("vendor=a", "x" * 300, "vendor=a"),
+    ],
+)
+def test_the_trace_state_names_the_run(inherited: str | None, run_id: str, state: str) -> None:
+    assert tracestate(inherited, run_id) == state
