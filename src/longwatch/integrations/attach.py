@@ -49,6 +49,9 @@ def _adapter(name: str, trigger: str, distribution: str, first_tested: str, firs
 
 # The start-up hook names the same triggers: see startup_hook/sitecustomize.py.
 ADAPTERS: tuple[Adapter, ...] = (
+    _adapter("openai", "openai", "openai", "3.49", "4"),
+    _adapter("anthropic", "anthropic", "anthropic", "2.8", "3"),
+    _adapter("bedrock", "botocore.session", "botocore", "1.43", "2"),
     _adapter("langchain", "langchain_core.tracers.context", "langchain-core", "1.7", "2"),
     _adapter("langgraph", "langgraph.pregel", "langgraph", "1.2", "2"),
     _adapter("mcp", "mcp", "mcp", "2.3", "3"),

@@ -90,11 +90,11 @@ class ModelCall(OpenCall):
         if self._first_token_ms is None:
             self._first_token_ms = self.elapsed_ms()
 
-    def chunk(self) -> None:
-        """Count a chunk of a stream. The first one counts as the first token unless that is noted already."""
+    def chunk(self, *, has_output: bool = True) -> None:
+        """Count a chunk of a stream. The first one with output is the first token, unless that is noted."""
         self._chunks += 1
-        if self._first_token_ms is None:
-            self._first_token_ms = self.elapsed_ms()
+        if has_output:
+            self.first_token()
 
     def succeed(
         self,

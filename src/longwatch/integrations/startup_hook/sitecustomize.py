@@ -13,9 +13,12 @@ HOOK_DIRECTORY = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH
 # The modules that attach an adapter, as in longwatch.integrations.attach.
 TRIGGERS = frozenset(
     [
+        "anthropic",
+        "botocore.session",
         "langchain_core.tracers.context",
         "langgraph.pregel",
         "mcp",
+        "openai",
         "pydantic_ai",
     ]
 )
