@@ -59,11 +59,11 @@ class Shared:
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
             return (yield)
-        known = processes.children()
+        before = processes.children()
         try:
             return (yield)
         finally:
-            self.pids |= processes.children() - known
+            self.pids |= processes.children() - before
 
 
 SHARED = Shared()
@@ -79,9 +79,9 @@ def _no_shared_process_left() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_process_left(_no_shared_process_left: None) -> Iterator[None]:
     """A process that a test starts ends with it, however the test ends. Set up before its own fixtures."""
-    known = processes.children()
+    before = processes.children()
     yield
-    _report(processes.end_leftovers(known | SHARED.pids, grace_seconds=processes.GRACE_SECONDS))
+    _report(processes.end_leftovers(before | SHARED.pids, grace_seconds=processes.GRACE_SECONDS))
 
 
 def _report(leftovers: list[str]) -> None:

@@ -51,7 +51,7 @@ def children() -> frozenset[int]:
     return frozenset(found - {getattr(resource_tracker._resource_tracker, "_pid", None)})
 
 
-def end_leftovers(known: Set[int] = frozenset(), *, grace_seconds: float) -> list[str]:
+def end_leftovers(ignored: Set[int] = frozenset(), *, grace_seconds: float) -> list[str]:
     """End every child that is not `known` and, in turn, what it leaves behind; return what they were.
 
     Those that end by themselves within the grace period are not leftovers. Only own children are ended: their
@@ -59,7 +59,7 @@ def end_leftovers(known: Set[int] = frozenset(), *, grace_seconds: float) -> lis
     """
     deadline = time.monotonic() + grace_seconds
     ended: list[str] = []
-    while running := [pid for pid in children() - known if not _collected(pid)]:
+    while running := [pid for pid in children() - ignored if not _collected(pid)]:
         if time.monotonic() >= deadline:
             ended += map(_described, running)
             kill(running)

@@ -121,7 +121,7 @@ def events(draw: st.DrawFn) -> Event:
 @st.composite
 def runs(draw: st.DrawFn, run_id: str = RUN_ID, max_size: int = 10) -> Sequence[Event]:
     """Events of one run, each once: few times, names and call ids, so that ties and pairs are common."""
-    told = draw(st.lists(_tellings, min_size=1, max_size=max_size))
+    drawn = draw(st.lists(_tellings, min_size=1, max_size=max_size))
     return [
         Event(
             run_id=run_id,
@@ -129,13 +129,13 @@ def runs(draw: st.DrawFn, run_id: str = RUN_ID, max_size: int = 10) -> Sequence[
             type=type_,
             occurred_at=at,
             agent_name=agent,
-            payload=said,
+            payload=payload,
             call_id=call_id,
             parent_call_id=parent,
             producer=producer,
             number=None if producer is None else index + 1,
         )
-        for index, (type_, at, said, chance, (agent, call_id, parent), producer) in enumerate(told)
+        for index, (type_, at, payload, chance, (agent, call_id, parent), producer) in enumerate(drawn)
     ]
 
 
@@ -160,9 +160,9 @@ _tellings = st.tuples(
 
 
 @st.composite
-def batches(draw: st.DrawFn, told: Sequence[Event]) -> list[list[Event]]:
+def batches(draw: st.DrawFn, events: Sequence[Event]) -> list[list[Event]]:
     """The same events in another order, in batches of any size, some of them empty."""
-    shuffled = draw(st.permutations(told))
+    shuffled = draw(st.permutations(events))
     cuts = sorted(draw(st.lists(st.integers(0, len(shuffled)), max_size=4)))
     edges = [0, *cuts, len(shuffled)]
     return [list(shuffled[low:high]) for low, high in pairwise(edges)]

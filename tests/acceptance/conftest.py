@@ -65,7 +65,7 @@ def journal(tmp_path: Path) -> str:
 def big_journal(tmp_path: Path) -> str:
     story = Story("wf-b19b19b1")
     for number in range(BIG_EVENTS):
-        story.tell("note", {"n": number}, after=1)
+        story.add("note", {"n": number}, after=1)
     with SqliteJournal(tmp_path / "big.db") as file:
         file.append(story.events)
     return "sqlite:///big.db"

@@ -201,18 +201,18 @@ def test_the_page_is_served_while_the_demo_plays_and_after_it_until_ctrl_c(tmp_p
         env=environment(PYTHONUNBUFFERED="1"),
     )
     assert process.stdout is not None
-    told = ""
+    output = ""
     for line in process.stdout:
-        told += line
+        output += line
         if "Press Ctrl-C" in line:
             break
 
-    page = re.search(r"Watch it on the page: (\S+)", told)
-    assert page is not None, told
+    page = re.search(r"Watch it on the page: (\S+)", output)
+    assert page is not None, output
     with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=PATIENCE_SECONDS) as answer:
         assert b"Publish the brief" in answer.read()
-    board = re.search(r"The drill's board: +(\S+)", told)
-    assert board is not None, told
+    board = re.search(r"The drill's board: +(\S+)", output)
+    assert board is not None, output
     with urlopen(board[1].replace("/executions", "/api/executions"), timeout=PATIENCE_SECONDS) as answer:
         shown = json.load(answer)
     assert (shown["status"], len(shown["waves"])) == ("partial", 3)
@@ -257,6 +257,6 @@ def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_p
         newest = store.find(limit=1)[0]
         assert list(store.open_executions()) == []
         assert (newest.status, newest.closed) == (Status.CANCELLED, True)
-        told = journal.find_run(newest.run_id)
-        assert told is not None
-        assert told.status is Status.CANCELLED
+        found_run = journal.find_run(newest.run_id)
+        assert found_run is not None
+        assert found_run.status is Status.CANCELLED

@@ -25,7 +25,7 @@ def killed(url: str) -> Writer:
     """A run whose process is killed inside a tool of an agent."""
     writer = Writer(url, "wf-dig")
     writer.order("agent")
-    writer.tell("note digging")
+    writer.send("note digging")
     writer.process.kill()
     writer.end()
     return writer
@@ -93,7 +93,7 @@ def test_when_time_is_up_before_the_grace_the_answer_is_the_same(
 def test_the_last_attempt_is_shown_unless_another_is_asked_for(longwatch: Longwatch, url: str) -> None:
     for number in ("one", "two"):
         writer = Writer(url, "wf-dig")
-        writer.tell(f"note {number}")
+        writer.send(f"note {number}")
         writer.order("agent" if number == "two" else "fail no shovel")
         writer.end()
 

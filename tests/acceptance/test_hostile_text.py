@@ -102,7 +102,7 @@ def _events(run_id: str, now: int) -> list[Event]:
         "error_message": HOSTILE,
         HOSTILE: HOSTILE,
     }
-    told: list[tuple[str, dict[str, object], str | None]] = [
+    rows: list[tuple[str, dict[str, object], str | None]] = [
         ("workflow_start", {"name": HOSTILE, "kind": HOSTILE}, None),
         ("agent_start", {"status": "started", "operation": HOSTILE}, "call-1"),
         ("agent_end", call, "call-1"),
@@ -119,7 +119,7 @@ def _events(run_id: str, now: int) -> list[Event]:
             agent_name=HOSTILE if call_id else None,
             call_id=call_id,
         )
-        for number, (type, payload, call_id) in enumerate(told)
+        for number, (type, payload, call_id) in enumerate(rows)
     ]
 
 
@@ -132,14 +132,14 @@ def _of_hosts(now: int) -> list[Event]:
         "error_message": f"Process 7 on {HOSTILE} exited without reporting an outcome.",
         "processes": [process["id"]],
     }
-    told: list[tuple[str, str, dict[str, object]]] = [
+    rows: list[tuple[str, str, dict[str, object]]] = [
         ("host-1", "workflow_start", {"process": process}),
         ("host-2", "workflow_start", {"process": process}),
         ("host-2", "workflow_error", gone),
     ]
     return [
         Event(run_id=run, event_id=f"{run}-{type}", type=type, occurred_at=now - 600_000, payload=payload)
-        for run, type, payload in told
+        for run, type, payload in rows
     ]
 
 

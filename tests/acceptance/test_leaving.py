@@ -121,10 +121,10 @@ def test_ctrl_c_while_waiting_for_a_journal_leaves_with_130(longwatch: Longwatch
     )
     assert process.stderr is not None
 
-    said = process.stderr.readline()
+    line = process.stderr.readline()
     process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=PATIENCE_SECONDS)[1]
 
-    assert "next attempt in 1 s" in said
+    assert "next attempt in 1 s" in line
     assert process.returncode == 130
     assert "Traceback" not in rest

@@ -165,8 +165,8 @@ def test_a_signal_is_passed_on_and_the_run_is_interrupted(number: signal.Signals
     code, _ = finish(process)
 
     assert code == 128 + number
-    told = ending()
-    assert (told["status"], told["signal"], told["written_for"]) == ("interrupted", number.name, True)
+    ended = ending()
+    assert (ended["status"], ended["signal"], ended["written_for"]) == ("interrupted", number.name, True)
 
 
 def test_a_command_that_ends_by_itself_when_told_keeps_its_exit_code() -> None:
@@ -218,11 +218,11 @@ def test_a_second_interrupt_kills_at_once() -> None:
     assert process.stdout is not None
 
     process.send_signal(signal.SIGINT)
-    told = process.stdout.readline()
+    line = process.stdout.readline()
     process.send_signal(signal.SIGINT)
     code, _ = finish(process)
 
-    assert (told, code) == ("told\n", 137)
+    assert (line, code) == ("told\n", 137)
     assert ending()["status"] == "interrupted"
 
 

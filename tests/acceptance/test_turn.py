@@ -273,12 +273,12 @@ def test_an_interrupted_turn_stops_its_command(all_: Conversations) -> None:
         turn = the_turn(all_).turn_id
 
         all_.interrupt("default", "s", turn, "enough")
-        _, told = process.communicate(timeout=PATIENCE_SECONDS)
+        _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
 
     found = all_.turn("default", "s", turn)
     assert process.returncode == 1
     assert (found.wire_status, found.error, found.block_count) == ("failed", "enough", 1)
-    assert "cancelled after" in told
+    assert "cancelled after" in stderr
 
 
 def test_a_newer_turn_stops_a_command_that_does_not_want_to(all_: Conversations, tmp_path: Path) -> None:

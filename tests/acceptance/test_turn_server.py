@@ -210,10 +210,10 @@ def test_lines_that_the_server_did_not_take_are_kept_and_can_be_sent_later(
             pass
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    (kept,) = (gate.parent / "data" / "turns").iterdir()
+    (spooled,) = (gate.parent / "data" / "turns").iterdir()
     server.start()
     url = next(word for word in err.replace("'", " ").split() if "first=" in word)
-    httpx2.post(url, content=kept.read_bytes(), timeout=PATIENCE_SECONDS).raise_for_status()
+    httpx2.post(url, content=spooled.read_bytes(), timeout=PATIENCE_SECONDS).raise_for_status()
 
     assert process.returncode == 3
     assert texts(the_turn(server)) == ["first", "0", "1", "2"]

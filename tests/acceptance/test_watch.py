@@ -28,7 +28,7 @@ def url(tmp_path: Path) -> str:
 def writer(url: str) -> Iterator[Writer]:
     """A run that has begun and goes on."""
     writer = Writer(url, "wf-dig")
-    writer.tell("note first")
+    writer.send("note first")
     yield writer
     writer.end()
 
@@ -75,15 +75,15 @@ def test_a_watch_prints_what_another_process_records_and_succeeds_with_it(url: s
     watch = Started("watch", "wf-d", "--journal", url)
     before = watch.read_until("first")
 
-    writer.tell("note second")
+    writer.send("note second")
     live = watch.read_until("second")
     writer.end()
 
-    code, rest, said = watch.ends()
+    code, rest, stderr = watch.ends()
     assert "workflow_start" in before
     assert live.count("\n") == 1
     assert "workflow_complete" in rest
-    assert (code, said) == (0, "longwatch: run wf-dig succeeded\n")
+    assert (code, stderr) == (0, "longwatch: run wf-dig succeeded\n")
 
 
 def test_a_watch_fails_with_its_run_and_says_the_error(url: str, writer: Writer) -> None:
@@ -92,8 +92,8 @@ def test_a_watch_fails_with_its_run_and_says_the_error(url: str, writer: Writer)
 
     writer.order("fail no shovel")
 
-    code, _, said = watch.ends()
-    assert (code, said) == (1, "longwatch: run wf-dig failed: ValueError: no shovel\n")
+    code, _, stderr = watch.ends()
+    assert (code, stderr) == (1, "longwatch: run wf-dig failed: ValueError: no shovel\n")
 
 
 def test_a_run_whose_process_was_killed_died(url: str, writer: Writer) -> None:
@@ -102,10 +102,10 @@ def test_a_run_whose_process_was_killed_died(url: str, writer: Writer) -> None:
 
     writer.process.kill()
 
-    code, rest, said = watch.ends()
+    code, rest, stderr = watch.ends()
     assert code == 5
-    assert said.startswith("longwatch: run wf-dig died ")
-    assert f"Process {writer.process.pid} on" in said
+    assert stderr.startswith("longwatch: run wf-dig died ")
+    assert f"Process {writer.process.pid} on" in stderr
     assert "workflow_error" in rest
     assert " died between " in rest
 
@@ -114,7 +114,7 @@ def test_a_late_event_is_marked(url: str, writer: Writer) -> None:
     watch = Started("watch", "wf-dig", "--journal", url)
     watch.read_until("first")
 
-    writer.tell("late from before")
+    writer.send("late from before")
 
     assert watch.read_until("from before").endswith("from before  (late)\n")
     writer.end()
@@ -169,7 +169,7 @@ def test_a_run_is_waited_for_before_its_journal_exists(url: str, run: str) -> No
     assert "waiting for" in watch.stderr.readline()
 
     writer = Writer(url, "wf-later")
-    writer.tell("note here")
+    writer.send("note here")
     watch.read_until("here")
     writer.end()
 
@@ -203,23 +203,23 @@ def test_ctrl_c_leaves_a_watch_with_130_and_the_run_alone(
 
 
 def test_a_tail_begins_with_the_last_lines_and_ends_with_the_run(url: str, writer: Writer) -> None:
-    writer.tell("note second")
+    writer.send("note second")
     tail = Started("tail", "-f", "latest", "-n", "1", "--journal", url)
     first = tail.read_until("second")
 
     writer.order("fail no shovel")
 
-    code, rest, said = tail.ends()
+    code, rest, stderr = tail.ends()
     assert first.count("\n") == 1
     assert "no shovel" in rest
-    assert (code, said) == (0, "")
+    assert (code, stderr) == (0, "")
 
 
 def test_a_tail_keeps_its_filters_while_it_follows(url: str, writer: Writer) -> None:
     tail = Started("tail", "-f", "latest", "--type", "note", "-o", "jsonl", "--journal", url)
     before = tail.read_until("first")
 
-    writer.tell("note second")
+    writer.send("note second")
     writer.end()
 
     code, rest, _ = tail.ends()
@@ -323,14 +323,14 @@ def test_a_run_in_a_table_is_watched_to_its_end(ministack_url: str) -> None:
     with new_table(ministack_url, "workflow") as table:
         url = f"dynamodb://{table.table}?region={table.region}&endpoint={table.endpoint}"
         writer = Writer(url, "wf-dig")
-        writer.tell("note first")
+        writer.send("note first")
         watch = Started("watch", "wf-dig", "--journal", url)
         watch.read_until("first")
 
-        writer.tell("note second")
+        writer.send("note second")
         watch.read_until("second")
         writer.end()
 
-        code, rest, said = watch.ends()
+        code, rest, stderr = watch.ends()
         assert "workflow_complete" in rest
-        assert (code, said.splitlines()[-1]) == (0, "longwatch: run wf-dig succeeded")
+        assert (code, stderr.splitlines()[-1]) == (0, "longwatch: run wf-dig succeeded")

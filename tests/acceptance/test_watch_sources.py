@@ -16,7 +16,7 @@ import pytest
 from longwatch.testing.services import AwsService
 from tests.acceptance.conftest import Longwatch
 from tests.acceptance.test_watch import Screen, Started
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 
 JOURNAL = ("--journal", "sqlite:///watching.db")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are not watched on Windows")
@@ -52,10 +52,10 @@ def test_a_process_is_watched_to_its_own_end(child: subprocess.Popen[bytes], cod
 
     end(child, code)
 
-    exit_code, rest, said = watch.ends()
+    exit_code, rest, stderr = watch.ends()
     assert exit_code == min(code, 1)
     assert f"exited with {code}" in rest
-    assert f"longwatch: run pid:{child.pid}@" in said
+    assert f"longwatch: run pid:{child.pid}@" in stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells others how a process ended")
@@ -65,9 +65,9 @@ def test_a_process_that_is_killed_has_failed(child: subprocess.Popen[bytes], lon
 
     child.kill()
 
-    exit_code, _, said = watch.ends()
+    exit_code, _, stderr = watch.ends()
     assert exit_code == 1
-    assert "killed by SIGKILL" in said
+    assert "killed by SIGKILL" in stderr
     listed = longwatch("executions", "list", *JOURNAL)
     assert "failed" in listed.stdout
 
@@ -80,8 +80,8 @@ def test_ctrl_c_leaves_the_process_alone_and_another_watch_goes_on_at_once(
 
     watch.interrupt()
 
-    exit_code, _, said = watch.ends()
-    assert (exit_code, said) == (130, f"longwatch: watching stopped, pid:{child.pid} continues\n")
+    exit_code, _, stderr = watch.ends()
+    assert (exit_code, stderr) == (130, f"longwatch: watching stopped, pid:{child.pid} continues\n")
     assert child.poll() is None
     again = longwatch("watch", f"pid:{child.pid}", "--timeout", "1s", *JOURNAL)
     assert again.returncode == 4
@@ -107,15 +107,15 @@ def test_two_watches_of_one_process_record_it_once_and_both_tell_its_end(
 
 
 def test_an_endpoint_is_watched_until_it_is_done(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "running"}, {"status": "running"}, {"status": "done"})
+    endpoint.returns({"status": "running"}, {"status": "running"}, {"status": "done"})
 
     watch = Started("watch", f"{endpoint.url}/job", "--every", "1s", *JOURNAL)
 
-    exit_code, printed, said = watch.ends()
+    exit_code, printed, stderr = watch.ends()
     assert exit_code == 0
     assert "in_progress (running)" in printed
     assert "server_transition   done http" in printed
-    assert said.splitlines()[-1].endswith(" succeeded")
+    assert stderr.splitlines()[-1].endswith(" succeeded")
 
 
 def test_on_a_terminal_the_steps_are_drawn(endpoint: Endpoint, tmp_path: Path) -> None:
@@ -123,11 +123,11 @@ def test_on_a_terminal_the_steps_are_drawn(endpoint: Endpoint, tmp_path: Path) -
         f'[watches.deploys]\nurl = "{endpoint.url}/{{id}}"\nstatus = "state"\nsucceeded = "live"\n'
         'items = "steps"\nevery = "1s"\n'
     )
-    endpoint.says({"state": "rolling", "steps": [{"name": "copy files", "status": "busy"}]})
+    endpoint.returns({"state": "rolling", "steps": [{"name": "copy files", "status": "busy"}]})
     screen = Screen("watch", "deploys:42", *JOURNAL, columns=100, lines=30)
     assert screen.draws("copy files  in_progress", "next poll in")
 
-    endpoint.says({"state": "live", "steps": [{"name": "copy files", "status": "live"}]})
+    endpoint.returns({"state": "live", "steps": [{"name": "copy files", "status": "live"}]})
 
     assert screen.ends() == 0
     assert "copy files  succeeded" in screen.drawn
@@ -153,22 +153,22 @@ def test_a_reader_who_leaves_while_nothing_happens_ends_it_quietly(
 
     watch.stdout.close()
 
-    exit_code, _, said = watch.ends()
-    assert (exit_code, said) == (141, "")
+    exit_code, _, stderr = watch.ends()
+    assert (exit_code, stderr) == (141, "")
 
 
 def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpoint: Endpoint) -> None:
-    endpoint.says(Said(401))
-    told = {
+    endpoint.returns(Reply(401))
+    results = {
         target: longwatch("watch", target, *JOURNAL)
         for target in ("aws:nothing:1", "pid:0", "pid:999999999", f"{endpoint.url}/x")
     }
 
-    codes = [done.returncode for done in told.values()]
+    codes = [done.returncode for done in results.values()]
     assert codes == [2, 2, 2, 2]
-    assert all(done.stderr.count("\n") == 1 for done in told.values())
-    assert "Use one of aws:drs:ID, aws:step-functions:ID" in told["aws:nothing:1"].stderr
-    assert "returned 401. Pass the credentials with --header" in told[f"{endpoint.url}/x"].stderr
+    assert all(done.stderr.count("\n") == 1 for done in results.values())
+    assert "Use one of aws:drs:ID, aws:step-functions:ID" in results["aws:nothing:1"].stderr
+    assert "returned 401. Pass the credentials with --header" in results[f"{endpoint.url}/x"].stderr
 
 
 def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longwatch: Longwatch) -> None:

@@ -85,13 +85,13 @@ def test_bad_lines_are_named_and_nothing_is_half_done(longwatch: Longwatch, jour
     bad = "not json\n" + good + '{"run_id": "x"}\n'
 
     refused = longwatch("import", "-", "--journal", HERE, stdin=bad)
-    kept = longwatch("import", "-", "--keep-going", "--journal", HERE, stdin=bad)
+    partial = longwatch("import", "-", "--keep-going", "--journal", HERE, stdin=bad)
 
     assert refused.returncode == 2
     assert "line 1: not JSON" in refused.stderr
     assert "line 7: field event_id is missing" in refused.stderr
-    assert kept.returncode == 1
-    assert kept.stderr.endswith("Imported 5 events. 2 invalid lines skipped.\n")
+    assert partial.returncode == 1
+    assert partial.stderr.endswith("Imported 5 events. 2 invalid lines skipped.\n")
 
 
 def test_old_events_are_deleted_on_demand(longwatch: Longwatch, journal: str) -> None:

@@ -62,7 +62,7 @@ class Writer:
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Returns when it is in the journal."""
         self.order(line)
         assert self.process.stdout is not None

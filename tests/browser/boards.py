@@ -17,7 +17,7 @@ from tests.integration.server.execution_stories import (
     action,
     fresh,
     now_ms,
-    said,
+    wave_job,
 )
 
 PAST = 12
@@ -66,11 +66,13 @@ class Board:
             names = ("databases", "services", "front", "edge")
             drill = self.watched(f"x-past-{number:02}", *names, ago_ms=ago, name="weekly drill")
             at, every = drill.now.started_at, range(len(names))
-            drill.hear(*(said(wave, PENDING, PENDING) for wave in every), at=at + SECOND)
-            drill.hear(*(said(wave, GOING, PENDING) for wave in every), at=at + 50 * SECOND)
-            drill.hear(*(said(wave, LAUNCHED, GOING) for wave in every), at=at + (140 + number * 5) * SECOND)
-            drill.hear(
-                *(said(wave, LAUNCHED, LAUNCHED, state=DONE) for wave in every),
+            drill.receive(*(wave_job(wave, PENDING, PENDING) for wave in every), at=at + SECOND)
+            drill.receive(*(wave_job(wave, GOING, PENDING) for wave in every), at=at + 50 * SECOND)
+            drill.receive(
+                *(wave_job(wave, LAUNCHED, GOING) for wave in every), at=at + (140 + number * 5) * SECOND
+            )
+            drill.receive(
+                *(wave_job(wave, LAUNCHED, LAUNCHED, state=DONE) for wave in every),
                 at=at + (19 * 60 + number * 17) * SECOND,
             )
 
@@ -80,17 +82,17 @@ class Board:
         drill = self.watched(execution_id, *names, name="East coast drill", ago_ms=ago_ms, total_stages=4)
         at = drill.now.started_at
         dbs = [("db-orders", PENDING), ("db-users", PENDING), ("db-audit", PENDING)]
-        drill.hear(named(0, *dbs), at=at + 5 * SECOND)
+        drill.receive(named(0, *dbs), at=at + 5 * SECOND)
         going = [(name, GOING) for name, _ in dbs]
-        drill.hear(named(0, *going), at=at + 50 * SECOND)
+        drill.receive(named(0, *going), at=at + 50 * SECOND)
         done = [("db-orders", LAUNCHED), ("db-users", LAUNCHED), ("db-audit", FAILED)]
         services = [(f"svc-{name}", PENDING) for name in ("api", "mail", "search", "billing")]
-        drill.hear(named(0, *done, state=DONE), named(1, *services), at=at + 150 * SECOND)
+        drill.receive(named(0, *done, state=DONE), named(1, *services), at=at + 150 * SECOND)
         later = [(name, GOING) for name, _ in services[:3]] + services[3:]
-        drill.hear(named(0, *done, state=DONE), named(1, *later), at=at + 200 * SECOND)
+        drill.receive(named(0, *done, state=DONE), named(1, *later), at=at + 200 * SECOND)
         last = [(services[0][0], LAUNCHED), *later[1:]]
         front = [("web-1", PENDING), ("web-2", PENDING)]
-        drill.hear(named(0, *done, state=DONE), named(1, *last), named(2, *front), at=at + 280 * SECOND)
+        drill.receive(named(0, *done, state=DONE), named(1, *last), named(2, *front), at=at + 280 * SECOND)
         drill.change(lease_holder="ops-laptop-4711-9f", lease_until=now_ms() + 60_000)
         return drill
 
@@ -103,31 +105,33 @@ class Board:
         agent = action("install agent", StepState.SUCCEEDED)
         going = action("join domain", StepState.IN_PROGRESS)
         lost = action("join domain", StepState.FAILED, "AccessDenied: ssm:SendCommand")
-        found.hear(said(0, PENDING, PENDING), at=at + 3 * SECOND)
-        found.hear(said(0, GOING, GOING), at=at + 100 * SECOND)
-        found.hear(said(0, LAUNCHED, LAUNCHED, instance_id="i-0abc", steps=(going,)), at=at + 300 * SECOND)
+        found.receive(wave_job(0, PENDING, PENDING), at=at + 3 * SECOND)
+        found.receive(wave_job(0, GOING, GOING), at=at + 100 * SECOND)
+        found.receive(
+            wave_job(0, LAUNCHED, LAUNCHED, instance_id="i-0abc", steps=(going,)), at=at + 300 * SECOND
+        )
         servers = (
             WorkItem("s-01", LAUNCHED, "i-0abc", (agent, lost), "LAUNCHED"),
             WorkItem("s-02", LAUNCHED, "i-0def", (agent, going), "LAUNCHED"),
         )
-        found.hear(Job("job-0", JobState.STARTED, servers, source_status="STARTED"), at=at + 460 * SECOND)
+        found.receive(Job("job-0", JobState.STARTED, servers, source_status="STARTED"), at=at + 460 * SECOND)
         return found
 
     def partial(self, execution_id: str = "x-partial") -> Watched:
         """A drill that ended with one server lost."""
         found = self.watched(execution_id, "databases", "front", ago_ms=2 * HOUR, name="West coast drill")
         at = found.now.started_at
-        found.hear(said(0, PENDING, PENDING), said(1, PENDING), at=at + SECOND)
-        found.hear(said(0, GOING, GOING), said(1, GOING), at=at + 60 * SECOND)
-        found.hear(
-            named(0, ("db-a", LAUNCHED), ("db-b", FAILED), state=DONE), said(1, GOING), at=at + 4 * MINUTE
+        found.receive(wave_job(0, PENDING, PENDING), wave_job(1, PENDING), at=at + SECOND)
+        found.receive(wave_job(0, GOING, GOING), wave_job(1, GOING), at=at + 60 * SECOND)
+        found.receive(
+            named(0, ("db-a", LAUNCHED), ("db-b", FAILED), state=DONE), wave_job(1, GOING), at=at + 4 * MINUTE
         )
-        gone = said(0, LAUNCHED, LAUNCHED)
+        gone = wave_job(0, LAUNCHED, LAUNCHED)
         jobs = replace(
             named(0, ("db-a", LAUNCHED), ("db-b", FAILED), state=DONE),
             items=(*named(0, ("db-a", LAUNCHED), ("db-b", FAILED)).items, *gone.items),
         )
-        found.hear(jobs, said(1, LAUNCHED, state=DONE), at=at + 6 * MINUTE)
+        found.receive(jobs, wave_job(1, LAUNCHED, state=DONE), at=at + 6 * MINUTE)
         return found
 
     def warned(self, execution_id: str = "x-warned") -> Watched:
@@ -139,18 +143,18 @@ class Board:
             WorkItem("s-web", LAUNCHED, "i-0web", (lost,), "LAUNCHED"),
             WorkItem("s-db", ItemState.TERMINATED, "i-0db", (), "TERMINATED"),
         )
-        found.hear(Job("job-0", DONE, servers, source_status="COMPLETED"), at=at + 4 * MINUTE)
+        found.receive(Job("job-0", DONE, servers, source_status="COMPLETED"), at=at + 4 * MINUTE)
         return found
 
     def overdue(self, execution_id: str = "x-overdue") -> Watched:
         """A job that nobody asks about any more."""
         found = self.watched(execution_id, ago_ms=50 * MINUTE, mode=Mode.JOB, source="codebuild")
-        found.hear(said(0, GOING), at=found.now.started_at + 20 * SECOND)
+        found.receive(wave_job(0, GOING), at=found.now.started_at + 20 * SECOND)
         return found
 
     def unreachable(self, execution_id: str = "x-unreachable") -> Watched:
         found = self.watched(execution_id, "one", "two", ago_ms=4 * MINUTE, total_stages=None)
-        found.hear(said(0, GOING, PENDING), at=found.now.started_at + 20 * SECOND)
+        found.receive(wave_job(0, GOING, PENDING), at=found.now.started_at + 20 * SECOND)
         found.change(
             failures=4, last_error="DRS in eu-west-1 returned ThrottlingException", last_polled_at=now_ms()
         )
@@ -160,8 +164,8 @@ class Board:
         found = self.watched(
             execution_id, ago_ms=30 * MINUTE, mode=Mode.JOB, source="codebuild", name="build 418"
         )
-        found.hear(said(0, GOING), at=found.now.started_at + 10 * SECOND)
-        found.hear(said(0, LAUNCHED, state=DONE), at=found.now.started_at + 190 * SECOND)
+        found.receive(wave_job(0, GOING), at=found.now.started_at + 10 * SECOND)
+        found.receive(wave_job(0, LAUNCHED, state=DONE), at=found.now.started_at + 190 * SECOND)
         return found
 
     def everything(self) -> None:

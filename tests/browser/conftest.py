@@ -108,9 +108,9 @@ def open_page(browser: Browser, serve: Serve) -> Iterator[OpenPage]:
             troubles.append(f"dialog: {dialog.message}")
             dialog.dismiss()
 
-        def hear(said: ConsoleMessage) -> None:
-            if quiet and said.type == "error":
-                troubles.append(f"console: {said.text}")
+        def on_console(message: ConsoleMessage) -> None:
+            if quiet and message.type == "error":
+                troubles.append(f"console: {message.text}")
 
         def asked(request: Request) -> None:
             if not request.url.startswith(origin):
@@ -118,7 +118,7 @@ def open_page(browser: Browser, serve: Serve) -> Iterator[OpenPage]:
 
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("dialog", dismiss)
-        page.on("console", hear)
+        page.on("console", on_console)
         page.on("request", asked)
         page.goto(url)
         pages.append(page)

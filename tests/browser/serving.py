@@ -27,7 +27,7 @@ class Served:
         self.path = path
         self.options = options
         self.url = ""
-        self.told = ""
+        self.output = ""
         self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -40,18 +40,18 @@ class Served:
             stderr=subprocess.STDOUT,
             env={**os.environ, "LONGWATCH_DATA": str(self.path.parent), "PYTHONUNBUFFERED": "1"},
         )
-        self.told = ""
+        self.output = ""
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
-        while "Ctrl-C" not in self.told:
+        while "Ctrl-C" not in self.output:
             ready, _, _ = select.select([output], [], [], PATIENCE_SECONDS)
             read = os.read(output, 65_536) if ready else b""
             if not read:
                 self.kill()
-                raise AssertionError(f"the server did not start: {self.told}")
-            self.told += read.decode()
-        found = _ADDRESS.search(self.told)
-        assert found is not None, self.told
+                raise AssertionError(f"the server did not start: {self.output}")
+            self.output += read.decode()
+        found = _ADDRESS.search(self.output)
+        assert found is not None, self.output
         self.url = found[0].rstrip("/")
         self._port = int(self.url.rsplit(":", 1)[1])
 

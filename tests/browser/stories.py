@@ -32,9 +32,9 @@ def now_ms() -> int:
 def finished(run_id: str = "wf-finished", *, at: int | None = None) -> Story:
     """A run of two agents, with a failed tool, a graph, and a good end."""
     story = Story(run_id, at=at if at is not None else now_ms() - 120_000)
-    story.tell("workflow_start", {"kind": "workflow", "name": "write the handbook"})
-    story.tell("graph_structure", GRAPH)
-    story.tell("agent_start", {"status": "started", "role": "plans"}, agent="planner", call="a1")
+    story.add("workflow_start", {"kind": "workflow", "name": "write the handbook"})
+    story.add("graph_structure", GRAPH)
+    story.add("agent_start", {"status": "started", "role": "plans"}, agent="planner", call="a1")
     asked: dict[str, object] = {"operation": "search", "status": "started", "input": {"query": "maps"}}
     lost = {
         "operation": "search",
@@ -44,28 +44,28 @@ def finished(run_id: str = "wf-finished", *, at: int | None = None) -> Story:
     }
     found = {"operation": "search", "status": "completed", "output": ["one", "two"], "duration_ms": 300}
     for call, ending, takes in (("t1", lost, 800), ("t2", found, 300)):
-        story.tell("tool_call", asked, after=10, agent="planner", call=call, parent="a1")
-        story.tell("tool_call", ending, after=takes, agent="planner", call=call, parent="a1")
-    story.tell("agent_end", {"status": "completed", "output": "a plan"}, after=5, agent="planner", call="a1")
-    story.tell("agent_start", {"status": "started"}, agent="writer", call="a2")
-    story.tell("agent_end", {"status": "completed", "output": "a page"}, after=900, agent="writer", call="a2")
-    story.tell("workflow_complete", {"status": "completed", "execution_time_ms": 2025})
+        story.add("tool_call", asked, after=10, agent="planner", call=call, parent="a1")
+        story.add("tool_call", ending, after=takes, agent="planner", call=call, parent="a1")
+    story.add("agent_end", {"status": "completed", "output": "a plan"}, after=5, agent="planner", call="a1")
+    story.add("agent_start", {"status": "started"}, agent="writer", call="a2")
+    story.add("agent_end", {"status": "completed", "output": "a page"}, after=900, agent="writer", call="a2")
+    story.add("workflow_complete", {"status": "completed", "execution_time_ms": 2025})
     return story
 
 
 def running(run_id: str = "wf-running") -> Story:
     story = Story(run_id, at=now_ms() - 5_000)
-    story.tell("workflow_start", {"kind": "workflow", "name": "index the archive"})
-    story.tell("graph_structure", GRAPH)
-    story.tell("agent_start", {"status": "started"}, after=50, agent="planner", call="a1")
-    story.tell("tool_call", {"operation": "walk", "status": "started"}, after=50, agent="planner", call="t1")
+    story.add("workflow_start", {"kind": "workflow", "name": "index the archive"})
+    story.add("graph_structure", GRAPH)
+    story.add("agent_start", {"status": "started"}, after=50, agent="planner", call="a1")
+    story.add("tool_call", {"operation": "walk", "status": "started"}, after=50, agent="planner", call="t1")
     return story
 
 
 def failed(run_id: str = "wf-failed") -> Story:
     story = Story(run_id, at=now_ms() - 300_000)
-    story.tell("workflow_start", {"kind": "workflow", "name": "export the bills"})
-    story.tell(
+    story.add("workflow_start", {"kind": "workflow", "name": "export the bills"})
+    story.add(
         "workflow_error", {"status": "failed", "error_message": "ValueError: no such column"}, after=4_000
     )
     return story
@@ -76,14 +76,14 @@ def restarted(run_id: str = "wf-again") -> list[Event]:
     at = now_ms() - 300_000
     first, second = Story(run_id, at=at, producer="p1"), Story(run_id, at=at + 60_000, producer="p2")
     started = {"kind": "workflow", "name": "nightly report"}
-    first.tell("workflow_start", {**started, "attempt": "aaaaaaaa", "process": _process("P", 101)})
-    first.tell("graph_structure", GRAPH)
-    first.tell("agent_start", {"status": "started"}, after=7, agent="planner", call="a1")
+    first.add("workflow_start", {**started, "attempt": "aaaaaaaa", "process": _process("P", 101)})
+    first.add("graph_structure", GRAPH)
+    first.add("agent_start", {"status": "started"}, after=7, agent="planner", call="a1")
     asked: dict[str, object] = {"operation": "query", "status": "started"}
-    first.tell("tool_call", asked, after=200, agent="planner", call="t1", parent="a1")
-    second.tell("workflow_start", {**started, "attempt": "bbbbbbbb", "process": _process("Q", 102)})
-    second.tell("tool_call", {"operation": "query", "status": "completed", "duration_ms": 40}, after=50)
-    second.tell("workflow_complete", {"status": "completed", "attempt": "bbbbbbbb"}, after=4_000)
+    first.add("tool_call", asked, after=200, agent="planner", call="t1", parent="a1")
+    second.add("workflow_start", {**started, "attempt": "bbbbbbbb", "process": _process("Q", 102)})
+    second.add("tool_call", {"operation": "query", "status": "completed", "duration_ms": 40}, after=50)
+    second.add("workflow_complete", {"status": "completed", "attempt": "bbbbbbbb"}, after=4_000)
     members = lifecycle_of(first.events).members
     interval = (at + 207, at + 24_000)
     death = death_event(run_id, "aaaaaaaa", members, first.events[-1].order, interval)
@@ -94,7 +94,7 @@ def _process(name: str, pid: int) -> dict[str, object]:
     return {"id": name, "host": "vm", "pid": pid, "boot": "another", "namespace": "pid:[1]"}
 
 
-def said(*items: dict[str, Any]) -> dict[str, Any]:
+def assistant_message(*items: dict[str, Any]) -> dict[str, Any]:
     """A line of a coding agent that says something."""
     return {"type": "assistant", "message": {"content": list(items)}}
 
@@ -106,7 +106,7 @@ def result(tool_use_id: str, content: str, *, error: bool = False) -> dict[str, 
 
 
 THOUGHT = {"type": "thinking", "thinking": "First look, then write."}
-LOOK = {"type": "tool_use", "id": "use-1", "name": "read_file", "input": {"path": "README.md"}}
+TOOL_USE = {"type": "tool_use", "id": "use-1", "name": "read_file", "input": {"path": "README.md"}}
 DONE = {"type": "result", "is_error": False, "result": "done", "duration_ms": 1200}
 
 
@@ -132,5 +132,5 @@ def project(served: Served) -> None:
     served.call("POST", f"/api/projects/{PROJECT}/sessions", {"id": SESSION, "title": "Draft a chapter"})
     served.put_file(PROJECT, "README.md", "# Atlas\n\nKeeps maps.\n")
     served.put_file(PROJECT, "docs/plan.md", "one\ntwo\nthree\n")
-    spoken = said(THOUGHT, {"type": "text", "text": "I look first."}, LOOK)
+    spoken = assistant_message(THOUGHT, {"type": "text", "text": "I look first."}, TOOL_USE)
     new_turn(served, "Write a page.", spoken, result("use-1", "# Atlas"), DONE)

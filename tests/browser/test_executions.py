@@ -28,7 +28,7 @@ from tests.integration.server.execution_stories import (
     action,
     fresh,
     now_ms,
-    said,
+    wave_job,
 )
 
 VIEWS = {
@@ -108,9 +108,9 @@ def test_a_new_execution_appears_by_itself_goes_on_and_ends(
     drill = board.watched("x-live", "one", "two", name="fresh drill")
     row = page.locator("a.execution-row")
     expect(row).to_contain_text("waiting for one: the first response from drs about job job-0")
-    drill.hear(said(0, LAUNCHED, GOING), said(1, PENDING))
+    drill.receive(wave_job(0, LAUNCHED, GOING), wave_job(1, PENDING))
     expect(row).to_contain_text("1 of 3 done")
-    drill.hear(said(0, LAUNCHED, FAILED, state=DONE), said(1, LAUNCHED, state=DONE))
+    drill.receive(wave_job(0, LAUNCHED, FAILED, state=DONE), wave_job(1, LAUNCHED, state=DONE))
 
     expect(row).to_contain_text("partial")
     expect(row).to_contain_text("2 of 2 waves · 2 of 3 done, 1 failed")
@@ -122,19 +122,19 @@ def test_the_page_of_one_follows_its_servers_to_the_verdict(
 ) -> None:
     board = Board(tmp_path / "live.db")
     drill = board.watched("x-live", "one", name="fresh drill")
-    drill.hear(named(0, ("web", PENDING), ("db", PENDING)))
+    drill.receive(named(0, ("web", PENDING), ("db", PENDING)))
     served = serve(tmp_path / "live.db")
     page = open_page(f"{served.url}/executions/x-live")
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
 
     web = page.locator(".item", has_text="s-web")
     expect(web).to_contain_text("pending")
-    drill.hear(named(0, ("web", GOING), ("db", GOING)))
+    drill.receive(named(0, ("web", GOING), ("db", GOING)))
     expect(web).to_contain_text("in progress")
     expect(web.locator(".bar")).to_have_count(2)
     drill.change(lease_holder="poller-7", lease_until=now_ms() + 90_000)
     expect(page.get_by_label("Polling")).to_contain_text("poller-7, expires in")
-    drill.hear(named(0, ("web", LAUNCHED), ("db", FAILED), state=DONE))
+    drill.receive(named(0, ("web", LAUNCHED), ("db", FAILED), state=DONE))
 
     expect(page.locator(".execution-head .badge")).to_have_text("partial")
     expect(page.get_by_label("Verdict")).to_contain_text("s-db: InsufficientInstanceCapacity")
@@ -149,7 +149,7 @@ def test_only_drs_has_waves_of_servers_that_are_launched(
 ) -> None:
     board = Board(tmp_path / "url.db")
     watched = board.watched("x-url", "site", source="http", name="the site")
-    watched.hear(said(0, LAUNCHED, state=DONE))
+    watched.receive(wave_job(0, LAUNCHED, state=DONE))
     served = serve(tmp_path / "url.db")
 
     page = open_page(f"{served.url}/executions")
@@ -165,14 +165,14 @@ def test_two_plans_with_one_id_have_a_page_each_and_the_bare_id_offers_both(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
     board = Board(tmp_path / "plans.db")
-    board.watched("x-1", plan_id="shop", name="good").hear(said(0, LAUNCHED, state=DONE))
+    board.watched("x-1", plan_id="shop", name="good").receive(wave_job(0, LAUNCHED, state=DONE))
     bad = board.watched("x-1", plan_id="web/eu", name="bad")
     served = serve(tmp_path / "plans.db")
     page = open_page(f"{served.url}/executions")
 
     page.locator("a.execution-row", has_text="bad").click()
     expect(page).to_have_url(re.compile(r"/executions/web%2Feu/x-1$"))
-    bad.hear(said(0, FAILED, state=DONE))
+    bad.receive(wave_job(0, FAILED, state=DONE))
     expect(page.locator(".execution-head .badge")).to_have_text("failed")
     page.get_by_role("link", name="Log").click()
     expect(page.locator(".log-row", has_text="execution_ended")).to_be_visible()
@@ -188,14 +188,14 @@ def test_a_page_goes_on_after_the_server_was_killed(
 ) -> None:
     board = Board(tmp_path / "live.db")
     drill = board.watched("x-live", "one")
-    drill.hear(said(0, GOING))
+    drill.receive(wave_job(0, GOING))
     served = serve(tmp_path / "live.db")
     page = open_page(f"{served.url}/executions/x-live", quiet=False)
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
 
     served.kill()
     expect(page.locator("#connection")).to_have_attribute("data-state", "offline")
-    drill.hear(said(0, LAUNCHED, state=DONE))
+    drill.receive(wave_job(0, LAUNCHED, state=DONE))
     served.start()
 
     expect(page.locator(".execution-head .badge")).to_have_text("succeeded", timeout=60_000)
@@ -292,7 +292,7 @@ def test_no_field_of_an_execution_becomes_markup(tmp_path: Path, serve: Serve, o
     lost = action(ATTACK, StepState.FAILED, ATTACK)
     server = WorkItem(ATTACK, FAILED, ATTACK, (lost,), ATTACK, ATTACK)
     other = WorkItem(f"other {ATTACK}", GOING, ATTACK, (), ATTACK, ATTACK)
-    drill.hear(Job(ATTACK, JobState.STARTED, (server, other), source_status=ATTACK))
+    drill.receive(Job(ATTACK, JobState.STARTED, (server, other), source_status=ATTACK))
     drill.change(failures=5, last_error=ATTACK, lease_holder=ATTACK, lease_until=drill.now.started_at + 10**9)
     served = serve(tmp_path / "hostile.db")
 
@@ -325,7 +325,7 @@ def test_hundreds_of_servers_are_shown_and_waves_that_went_well_are_folded(
     board = Board(tmp_path / "many.db")
     drill = board.watched("x-many", "good", "going")
     many = [LAUNCHED] * 150
-    drill.hear(said(0, *many, state=DONE), said(1, *[GOING] * 200))
+    drill.receive(wave_job(0, *many, state=DONE), wave_job(1, *[GOING] * 200))
     served = serve(tmp_path / "many.db")
 
     page = open_page(f"{served.url}/executions/x-many")

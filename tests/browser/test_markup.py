@@ -14,7 +14,7 @@ from longwatch.model.run import fold
 from longwatch.server.page.report import render_report
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.serving import Served
-from tests.browser.stories import feed, now_ms, said
+from tests.browser.stories import assistant_message, feed, now_ms
 
 ATTACKS = (
     "<img src=x onerror=alert(1)>",
@@ -105,7 +105,7 @@ def test_no_field_of_a_session_becomes_markup(tmp_path: Path, serve: Serve, open
     feed(
         served,
         path,
-        said({"type": "thinking", "thinking": ATTACK}, {"type": "text", "text": ATTACK}, use),
+        assistant_message({"type": "thinking", "thinking": ATTACK}, {"type": "text", "text": ATTACK}, use),
         {"type": "user", "message": {"content": [back]}},
     )
     name = "<img src=x onerror=alert(9)>.md"

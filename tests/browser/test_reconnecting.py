@@ -29,9 +29,7 @@ def test_a_page_goes_on_after_the_server_was_killed_and_ends_equal_to_the_journa
         expect(page.locator("#connection")).to_have_attribute("data-state", "offline")
         expect(page.locator("#offline")).to_contain_text("Check that longwatch serve is running.")
         expect(page.locator(".fact-caught-up")).to_have_text(re.compile(r"^offline since \d\d:\d\d:\d\d$"))
-        journal.append(
-            [story.tell("note", {"text": f"while away {number}"}, after=1) for number in range(40)]
-        )
+        journal.append([story.add("note", {"text": f"while away {number}"}, after=1) for number in range(40)])
         served.start()
         # The page tries by itself too, and may have taken the button away by now.
         page.get_by_role("button", name="Try now").evaluate_all(
@@ -41,8 +39,8 @@ def test_a_page_goes_on_after_the_server_was_killed_and_ends_equal_to_the_journa
         expect(page.locator("#offline")).to_be_hidden()
         journal.append(
             [
-                story.tell("note", {"text": "back again"}, after=1),
-                story.tell("workflow_complete", {"status": "completed"}, after=1),
+                story.add("note", {"text": "back again"}, after=1),
+                story.add("workflow_complete", {"status": "completed"}, after=1),
             ]
         )
 
@@ -71,7 +69,7 @@ def test_a_server_with_a_token_lets_a_reader_in_and_asks_again_when_the_cookie_i
         journal.append(running("wf-secret").events)
     served = serve(tmp_path / "runs.db", "--token")
     token = json.loads((tmp_path / "server-tokens.json").read_text())["write"]
-    code = re.search(r"/login\?code=\S+", served.told)
+    code = re.search(r"/login\?code=\S+", served.output)
     assert code is not None
     page = open_page(f"{served.url}{code[0]}", quiet=False)
     page.wait_for_url(lambda url: "/login" not in url)  # it goes on by itself once the reader is in

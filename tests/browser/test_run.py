@@ -18,11 +18,11 @@ def started(served: Served, run_id: str, name: str = "live work") -> None:
 
 def notes(served: Served, run_id: str, *texts: str) -> None:
     at = now_ms()
-    told = [
-        {"type": "note", "occurred_at": at + place, "payload": {"text": text}}
-        for place, text in enumerate(texts)
+    posted = [
+        {"type": "note", "occurred_at": at + index, "payload": {"text": text}}
+        for index, text in enumerate(texts)
     ]
-    served.post_events(run_id, *told)
+    served.post_events(run_id, *posted)
 
 
 def live(open_page: OpenPage, served: Served, run_id: str, query: str = "") -> Page:
@@ -114,7 +114,7 @@ def test_a_late_event_takes_its_place_and_says_that_it_is_late(served: Served, o
     expect(page.locator(".log-row", has_text="earlier")).to_contain_text("late")
     rows = page.locator(".log-row").all()
     words = {row.get_attribute("aria-posinset"): row.locator(".event-text").inner_text() for row in rows}
-    assert [words[place].removeprefix("late").strip() for place in ("2", "3")] == ["earlier", "afterwards"]
+    assert [words[index].removeprefix("late").strip() for index in ("2", "3")] == ["earlier", "afterwards"]
 
 
 def test_the_timeline_zooms_pans_folds_and_selects(served: Served, open_page: OpenPage) -> None:

@@ -130,9 +130,9 @@ def test_runs_of_other_producers_are_listed_and_a_missing_right_is_told(
         allowed = serve(tmp_path / "runs.db", "--journal", f"{journal}{ministack_url}")
         denied = serve(tmp_path / "runs.db", "--journal", f"{journal}{no_scan}")
 
-        listed, told = open_page(f"{allowed.url}/runs"), open_page(f"{denied.url}/runs")
+        listed, refused = open_page(f"{allowed.url}/runs"), open_page(f"{denied.url}/runs")
 
         expect(listed.locator("a.run-row")).to_contain_text("theirs")
         expect(listed.locator(".runs-hint")).to_be_hidden()
-        expect(told.locator(".runs-hint")).to_contain_text("the right dynamodb:Scan is missing")
-        expect(told.get_by_text("No runs yet")).to_be_visible()
+        expect(refused.locator(".runs-hint")).to_contain_text("the right dynamodb:Scan is missing")
+        expect(refused.get_by_text("No runs yet")).to_be_visible()

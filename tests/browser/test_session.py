@@ -10,7 +10,17 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
 from tests.browser.serving import Served
-from tests.browser.stories import DONE, LOOK, PROJECT, SESSION, THOUGHT, feed, new_turn, result, said
+from tests.browser.stories import (
+    DONE,
+    PROJECT,
+    SESSION,
+    THOUGHT,
+    TOOL_USE,
+    assistant_message,
+    feed,
+    new_turn,
+    result,
+)
 from tests.browser.test_views import sideways
 
 
@@ -27,7 +37,7 @@ def test_blocks_arrive_one_by_one_and_a_result_joins_its_tool(served: Served, op
     card = page.locator(".turn", has_text="Look again.")
     expect(card).to_contain_text("Working …")
 
-    feed(served, turn, said(THOUGHT, {"type": "text", "text": "Looking."}, LOOK))
+    feed(served, turn, assistant_message(THOUGHT, {"type": "text", "text": "Looking."}, TOOL_USE))
     expect(card.locator(".block")).to_have_count(3)
     expect(card.locator(".thinking details")).not_to_have_attribute("open", "")
     card.locator(".tool_use > details > summary").click()
@@ -83,7 +93,7 @@ def streams(kind: str, words: str | None = None) -> dict[str, Any]:
 
 def test_an_interrupt_shows_before_the_server_has_answered(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served)
-    new_turn(served, "Go on for ever.", said(LOOK))
+    new_turn(served, "Go on for ever.", assistant_message(TOOL_USE))
     card = page.locator(".turn", has_text="Go on for ever.")
     held: list[Route] = []
 
@@ -102,7 +112,7 @@ def test_an_interrupt_shows_before_the_server_has_answered(served: Served, open_
 
 def test_a_refused_interrupt_is_taken_back(served: Served, open_page: OpenPage) -> None:
     page = open_page(f"{served.url}/projects/{PROJECT}/sessions/{SESSION}", quiet=False)
-    new_turn(served, "Keep going.", said(LOOK))
+    new_turn(served, "Keep going.", assistant_message(TOOL_USE))
     card = page.locator(".turn", has_text="Keep going.")
     answer = '{"error": {"code": "forbidden", "message": "This token may only read."}}'
     page.route(
@@ -117,7 +127,7 @@ def test_a_refused_interrupt_is_taken_back(served: Served, open_page: OpenPage) 
 
 def test_a_new_turn_cancels_the_one_that_runs(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served)
-    new_turn(served, "The first.", said(LOOK))
+    new_turn(served, "The first.", assistant_message(TOOL_USE))
     first = page.locator(".turn", has_text="The first.")
     expect(first.locator(".turn-status")).to_have_text("running")
 
@@ -164,7 +174,7 @@ def test_the_run_of_a_turn_shows_a_gap_in_the_lines_of_its_agent(
 ) -> None:
     path = new_turn(served, "Count to ten.")
     for first_line, text in ((1, "one"), (5, "five"), (2, "two")):
-        body = json.dumps(said({"type": "text", "text": text})).encode()
+        body = json.dumps(assistant_message({"type": "text", "text": text})).encode()
         served.call("POST", f"{path}/lines?first={first_line}", body, kind="application/x-ndjson")
 
     page = open_page(f"{served.url}/runs/{path.rsplit('/', 1)[1]}", width=width)
@@ -181,11 +191,11 @@ def test_a_turn_shows_a_gap_in_the_lines_of_its_agent_until_it_is_filled(
     gaps = page.locator(".turn").last.locator(".turn-missing")
 
     for first_line, text in ((1, "one"), (5, "five")):
-        body = json.dumps(said({"type": "text", "text": text})).encode()
+        body = json.dumps(assistant_message({"type": "text", "text": text})).encode()
         served.call("POST", f"{path}/lines?first={first_line}", body, kind="application/x-ndjson")
     expect(gaps).to_have_text("Missing lines 2–4 of the agent's output.")
 
     for first_line, text in ((2, "two"), (3, "three"), (4, "four")):
-        body = json.dumps(said({"type": "text", "text": text})).encode()
+        body = json.dumps(assistant_message({"type": "text", "text": text})).encode()
         served.call("POST", f"{path}/lines?first={first_line}", body, kind="application/x-ndjson")
     expect(gaps).to_be_hidden()

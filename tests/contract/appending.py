@@ -50,13 +50,13 @@ class AppendingContract(Contract):
 
         assert ids(read_all(journal, run)[0]) == ids(events)
 
-    @pytest.mark.parametrize("known", [0, 40, 63, 64, 130, 149])
+    @pytest.mark.parametrize("existing", [0, 40, 63, 64, 130, 149])
     def test_a_large_batch_with_a_known_event_in_it_stores_the_others_once(
-        self, journal: Journal, now: int, known: int
+        self, journal: Journal, now: int, existing: int
     ) -> None:
         run = new_run()
         events = [event(run, now + index) for index in range(150)]
-        journal.append([events[known]])
+        journal.append([events[existing]])
 
         journal.append(events)
 

@@ -25,16 +25,16 @@ class DocumentsContract(ListingContract, EditingContract, MergingContract):
                 assert again.text(project, "a.md") == "hello"
 
     def test_whoever_listens_hears_of_each_change(self, store: DocumentStore, project: str) -> None:
-        heard = threading.Event()
-        signal = store.subscribe(heard.set)
+        notified = threading.Event()
+        signal = store.subscribe(notified.set)
 
         store.write_text(project, "a.md", "hello")
 
-        assert heard.is_set()
+        assert notified.is_set()
         signal.close()
-        heard.clear()
+        notified.clear()
         store.write_text(project, "a.md", "more")
-        assert not heard.is_set()
+        assert not notified.is_set()
 
     def test_closing_twice_is_no_error(self, open_store: OpenStore) -> None:
         with open_store() as store:

@@ -87,20 +87,20 @@ class ListingContract(DocumentsBasis):
     ) -> None:
         for name in ("kept", "changed", "gone"):
             store.write_text(project, name, "x")
-        known = store.files(project).version
+        version = store.files(project).version
         store.write_text(project, "changed", "y")
         store.delete(project, "gone")
         store.write_text(project, "new", "z")
 
-        news = store.files(project, since=known)
+        news = store.files(project, since=version)
 
-        assert {each.path: each.change_since(known) for each in news.files} == {
+        assert {each.path: each.change_since(version) for each in news.files} == {
             "changed": FileChange.MODIFIED,
             "gone": FileChange.DELETED,
             "new": FileChange.CREATED,
         }
         assert [each.path for each in news.files] == ["changed", "gone", "new"]
-        assert news.version == known + 3
+        assert news.version == version + 3
         assert store.files(project, since=news.version).files == ()
 
     def test_a_file_that_came_back_is_created_again(

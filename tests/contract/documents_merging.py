@@ -114,20 +114,22 @@ class MergingContract(DocumentsBasis):
         @self.hypothesis()
         @given(story=steps(3))
         def check(story: list[Step]) -> None:
-            told = Story(open_store, 3)
+            played = Story(open_store, 3)
 
-            told.play(story)
+            played.play(story)
 
-            assert told.versions == sorted(told.versions)
-            entry = told.store.entry(told.project, PATH)
-            assert (entry.version if entry else 0) == told.changes
-            assert told.store.project_version(told.project) == told.changes
+            assert played.versions == sorted(played.versions)
+            entry = played.store.entry(played.project, PATH)
+            assert (entry.version if entry else 0) == played.changes
+            assert played.store.project_version(played.project) == played.changes
             if entry is None or entry.deleted:
                 return
-            for editor in told.editors:
+            for editor in played.editors:
                 editor.fetch()
-            assert {str(editor.text) for editor in told.editors} == {told.store.text(told.project, PATH)}
-            assert told.store.text(told.project, PATH) == told.expected()
+            assert {str(editor.text) for editor in played.editors} == {
+                played.store.text(played.project, PATH)
+            }
+            assert played.store.text(played.project, PATH) == played.expected()
 
         check()
 
@@ -185,13 +187,13 @@ class MergingContract(DocumentsBasis):
         reader, done, seen = open_store(), threading.Event(), dict[str, int]()
 
         def read() -> list[Applied]:
-            known = 0
+            version = 0
             while True:
                 last = done.is_set()
-                news = reader.files(project, since=known)
+                news = reader.files(project, since=version)
                 seen.update({each.path: each.version for each in news.files})
-                known = news.version
-                if last and known == writers * rounds:
+                version = news.version
+                if last and version == writers * rounds:
                     return []
 
         def write(number: int) -> list[Applied]:

@@ -76,7 +76,7 @@ class ExecutionsContract:
 
     def test_everything_that_is_known_is_kept(self, store: ExecutionStore) -> None:
         added = store.add(new_execution(total_stages=None))
-        known = replace(
+        complete = replace(
             apply_response(added, answer(START + 1_234, *everything())),
             failures=2,
             last_error="throttled",
@@ -85,9 +85,9 @@ class ExecutionsContract:
             lease_until=START + 60_500,
         )
 
-        updated = store.update(known)
+        updated = store.update(complete)
 
-        assert updated == replace(known, version=2)
+        assert updated == replace(complete, version=2)
         assert store.get(added.execution_id, "p-1") == updated
 
     def test_what_is_over_is_taken_out_again(self, store: ExecutionStore) -> None:

@@ -160,11 +160,11 @@ class DeliveryContract(FollowingBasis):
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run = new_run()
-        told = [event(run, now + index, producer="p", number=index + 1) for index in range(30)]
+        events = [event(run, now + index, producer="p", number=index + 1) for index in range(30)]
         watches: list[Watch] = []
 
         async with make_hub(page_events=4) as hub:
-            for index, each in enumerate(told):
+            for index, each in enumerate(events):
                 if index % 5 == 0:
                     watches.append(Watch(hub.follow(run)))
                 journal.append([each])
@@ -174,7 +174,7 @@ class DeliveryContract(FollowingBasis):
                 await watch.end()
 
         for watch in watches:
-            assert watch.ids[:30] == ids(told)
+            assert watch.ids[:30] == ids(events)
             assert len(watch.ids) == 31
             assert watch.shape.count("C") == 1
 

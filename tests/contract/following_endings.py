@@ -224,7 +224,7 @@ class EndingsContract(FollowingBasis):
     ) -> None:
         run = new_run()
         journal.append([started(run, now, **a_dead_process())])
-        said = event(
+        reported = event(
             run, now + 9, "workflow_error", payload={"status": "failed", "error_message": "exit code 3"}
         )
 
@@ -232,7 +232,7 @@ class EndingsContract(FollowingBasis):
             watch = Watch(hub.follow(run))
             await watch.caught_up()
             await asyncio.sleep(1.0)
-            journal.append([said])
+            journal.append([reported])
             ended = await watch.end()
 
         assert (ended.reason, ended.message) == (Reason.ENDED, "exit code 3")

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE_SECONDS
 T = TypeVar("T")
 
 
-class Heard(Generic[T]):
+class Received(Generic[T]):
     """A callback that remembers what it was called with, and in which threads."""
 
     def __init__(self) -> None:

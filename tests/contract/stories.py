@@ -107,14 +107,14 @@ class Writer:
         else:
             append(self.journal, events)
 
-    def ship(self, look: Callable[[], None]) -> list[Event]:
+    def ship(self, poll: Callable[[], None]) -> list[Event]:
         """Store what waited, then say so. Returns the announcements."""
         waiting, self.outbox, self.cut_off = self.outbox, [], False
         if not waiting:
             return []
         middle = len(waiting) // 2
         append(self.journal, waiting[:middle])
-        look()
+        poll()
         append(self.journal, waiting[middle:])
         at = self.clock.now_ms()
         times = [event.occurred_at for event in waiting]

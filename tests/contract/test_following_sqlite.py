@@ -31,22 +31,22 @@ class SqliteContract(FollowingContract):
             return None
         path = getattr(journal, "path", None) or getattr(journal, "_journal").path  # noqa: B009
         own = SqliteJournal(path)
-        return lambda heard: own.subscribe(lambda: None, inotify=inotify)
+        return lambda on_change: own.subscribe(lambda: None, inotify=inotify)
 
 
 @pytest.mark.looptime
-class TestToldByThisProcess(SqliteContract):
+class TestSignalledByThisProcess(SqliteContract):
     pass
 
 
 @pytest.mark.looptime
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-class TestToldByInotifyAlone(SqliteContract):
+class TestSignalledByInotifyAlone(SqliteContract):
     inotify = True
 
 
 @pytest.mark.looptime
-class TestAskingAlone(SqliteContract):
+class TestPollingAlone(SqliteContract):
     inotify = False
 
 

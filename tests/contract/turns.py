@@ -335,8 +335,8 @@ class TurnsContract(EndingContract, StreamingContract):
         fed = session.all.feed("p", "s", turn, unknown)
 
         assert (fed.accepted, fed.blocks) == (4, 0)
-        kept = [event for event in read_all(session.journal, turn)[0] if event.type == "turn_line"]
-        assert [event.payload["line"] for event in sorted(kept, key=lambda event: event.order)] == [
+        stored = [event for event in read_all(session.journal, turn)[0] if event.type == "turn_line"]
+        assert [event.payload["line"] for event in sorted(stored, key=lambda event: event.order)] == [
             json.loads(each) for each in unknown
         ]
 
@@ -346,8 +346,8 @@ class TurnsContract(EndingContract, StreamingContract):
         fed = session.all.feed("p", "s", turn, ["Loading…", assistant(text("hi"))], keep_output=True)
 
         assert (fed.accepted, fed.blocks) == (2, 1)
-        kept = [event for event in read_all(session.journal, turn)[0] if event.type == "output"]
-        assert [event.payload["text"] for event in kept] == ["Loading…"]
+        stored = [event for event in read_all(session.journal, turn)[0] if event.type == "output"]
+        assert [event.payload["text"] for event in stored] == ["Loading…"]
 
     def test_secrets_never_reach_the_journal_and_huge_blocks_are_cut(self, session: Session) -> None:
         turn = session.turn("use AKIAABCDEFGHIJKLMNOP")

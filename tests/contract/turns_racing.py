@@ -302,18 +302,18 @@ class RacingContract(Contract):
     def test_of_many_executors_with_one_name_one_has_the_turn(
         self, session: Session, open_again: OpenAgain, clock: FakeClock, executor: str | None
     ) -> None:
-        turn, begin, taken = session.turn(), threading.Barrier(WRITERS), list[str]()
+        turn, begin, rejected = session.turn(), threading.Barrier(WRITERS), list[str]()
 
         def start(writer: Conversations) -> None:
             begin.wait()
             try:
                 writer.start("p", "s", turn, executor=executor)
             except TurnTaken:
-                taken.append(turn)
+                rejected.append(turn)
 
         at_once([partial(start, Conversations(open_again(), clock)) for _ in range(WRITERS)])
 
-        assert len(taken) == WRITERS - 1
+        assert len(rejected) == WRITERS - 1
 
     def test_a_turn_that_ends_while_it_is_claimed_is_not_executed(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations

@@ -206,7 +206,8 @@ def source_words() -> str:
     parts = []
     for each in (*AWS.values(), *CI.values(), HTTP):
         statuses = {
-            word.upper() if each.name in AWS else word: meant.value for word, meant in each.statuses.items()
+            word.upper() if each.name in AWS else word: meaning.value
+            for word, meaning in each.statuses.items()
         }
         parts.append(f"### {each.name}\n\n{_table(('word', 'means'), _by_meaning(statuses))}")
     return "\n\n".join(parts)

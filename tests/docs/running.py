@@ -145,8 +145,8 @@ class Reader:
             text=True,
             timeout=PATIENCE_SECONDS,
         )
-        told = f"{block.where}: $ {command.text}\n{done.stdout}"
-        assert done.returncode == command.exit_code, f"{told}\nexit code {done.returncode}"
+        context = f"{block.where}: $ {command.text}\n{done.stdout}"
+        assert done.returncode == command.exit_code, f"{context}\nexit code {done.returncode}"
         if command.expected:
             assert_printed(f"{block.where}: $ {command.text}", command.expected, done.stdout)
 
@@ -172,10 +172,10 @@ class Reader:
         self._background = None
 
     def _check_settings(self, block: Block, *, keep: bool) -> None:
-        place = self._folder if keep else self._folder / f"toml-{block.line}"
-        place.mkdir(exist_ok=True)
-        (place / "longwatch.toml").write_text(block.text, encoding="utf-8")
-        load_settings(directory=place, environment={"LONGWATCH_DATA": str(place)})
+        folder = self._folder if keep else self._folder / f"toml-{block.line}"
+        folder.mkdir(exist_ok=True)
+        (folder / "longwatch.toml").write_text(block.text, encoding="utf-8")
+        load_settings(directory=folder, environment={"LONGWATCH_DATA": str(folder)})
 
     def __enter__(self) -> Self:
         return self
@@ -187,8 +187,8 @@ class Reader:
             self._end_background()
         if self._worker is None:
             return
-        said = self._worker.communicate(timeout=PATIENCE_SECONDS)[1]
-        assert kind is not None or self._worker.returncode == 0, said
+        stderr = self._worker.communicate(timeout=PATIENCE_SECONDS)[1]
+        assert kind is not None or self._worker.returncode == 0, stderr
 
 
 def commands(block: Block) -> Iterator[Command]:

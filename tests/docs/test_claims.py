@@ -82,13 +82,13 @@ def test_every_command_takes_the_options_that_the_reference_names() -> None:
 
 def test_the_reference_says_which_commands_print_json() -> None:
     text = page("reference/cli.md").text.partition("## JSON")[2].partition("\n<!--")[0]
-    told = {
+    documented = {
         name: formats
         for formats, names in re.findall(r"^\| ((?:`|no format).*?) \| (.*) \|$", text, re.MULTILINE)
         for name in re.findall(r"`([^`]+)`", names)
     }
 
-    assert told == {name: _formats(command) for name, command in _commands()}
+    assert documented == {name: _formats(command) for name, command in _commands()}
 
 
 def _formats(command: click.Command) -> str:
@@ -188,7 +188,7 @@ def test_the_names_that_the_page_lists_hide_their_values() -> None:
     names, secret = SecretNames(), "Zq8Rt2Lm5Xw9Kc3Vb7Np"
 
     assert [name for name in re.findall(r"`([^`]+)`", bullets) if not names.hides(name, secret)] == []
-    kept = [
+    visible = [
         "password_changed_at",
         "token_count",
         "secret_name",
@@ -197,7 +197,7 @@ def test_the_names_that_the_page_lists_hide_their_values() -> None:
         "pageToken",
         "taskToken",
     ]
-    assert [name for name in kept if f"`{name}`" not in text or names.hides(name, secret)] == []
+    assert [name for name in visible if f"`{name}`" not in text or names.hides(name, secret)] == []
     assert not names.hides("max_tokens", 4096)
 
 

@@ -30,7 +30,7 @@ async def schema() -> AsyncIterator[dict[str, Any]]:
             yield create_api(context).openapi()
 
 
-def told() -> set[str]:
+def documented_routes() -> set[str]:
     rows = re.findall(
         r"^\| `((?:GET|POST|PUT|DELETE) [^`]+)` \|", page("reference/http.md").text, re.MULTILINE
     )
@@ -40,7 +40,7 @@ def told() -> set[str]:
 def test_every_route_is_in_the_reference_and_no_other(schema: dict[str, Any]) -> None:
     routes = {f"{method.upper()} {path}" for path, methods in schema["paths"].items() for method in methods}
 
-    assert told() == routes | UNDESCRIBED
+    assert documented_routes() == routes | UNDESCRIBED
 
 
 def test_every_operation_is_described_and_its_name_is_its_own(schema: dict[str, Any]) -> None:

@@ -24,19 +24,19 @@ def test_a_generated_part_is_up_to_date(part: str) -> None:
 
 
 def test_every_public_name_has_a_heading_and_no_heading_names_another() -> None:
-    told = {
+    documented = {
         match[1]
         for heading in page("reference/python.md").headings()
         if (match := re.match(r"`longwatch\.(\w+)", heading))
     }
 
-    assert told == set(longwatch.__all__)
+    assert documented == set(longwatch.__all__)
 
 
 def test_everything_shipped_for_tests_is_in_the_reference() -> None:
-    told = set(page("reference/python.md").code_spans())
+    documented = set(page("reference/python.md").code_spans())
 
-    assert set(testing.__all__) - told == set()
+    assert set(testing.__all__) - documented == set()
 
 
 def test_every_error_class_is_in_the_tree_and_no_other() -> None:
@@ -46,15 +46,15 @@ def test_every_error_class_is_in_the_tree_and_no_other() -> None:
         if isinstance(value, type) and issubclass(value, errors.LongwatchError)
     }
 
-    told = set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b(?=\s{2,}|$)", generated.error_tree(), re.MULTILINE))
+    documented = set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b(?=\s{2,}|$)", generated.error_tree(), re.MULTILINE))
 
-    assert told == classes
+    assert documented == classes
 
 
 def test_every_event_type_is_in_the_reference() -> None:
-    told = set(page("reference/events.md").code_spans())
+    documented = set(page("reference/events.md").code_spans())
 
-    assert source.event_types() - told == set()
+    assert source.event_types() - documented == set()
 
 
 def test_the_reference_lists_no_event_type_as_ours_that_the_code_does_not_know() -> None:
@@ -70,9 +70,9 @@ def test_every_variable_is_in_the_reference_and_no_page_names_another() -> None:
     everywhere = {
         name for each in all_pages() for name in re.findall(r"\bLONGWATCH_[A-Z_]*[A-Z]\b", each.text)
     }
-    told = set(re.findall(r"\bLONGWATCH_[A-Z_]*[A-Z]\b", page("reference/settings.md").text))
+    documented = set(re.findall(r"\bLONGWATCH_[A-Z_]*[A-Z]\b", page("reference/settings.md").text))
 
-    assert source.variables() - told == set()
+    assert source.variables() - documented == set()
     assert everywhere - source.variables() == set()
 
 
@@ -151,16 +151,16 @@ def test_the_runbook_explains_every_message_that_is_logged() -> None:
 
 
 def test_the_runbook_explains_every_kind_of_table_problem() -> None:
-    told = set(page("runbook.md").code_spans())
+    documented = set(page("runbook.md").code_spans())
 
-    assert source.table_problem_kinds() - told == set()
+    assert source.table_problem_kinds() - documented == set()
 
 
 def test_the_runbook_explains_no_message_that_is_gone() -> None:
-    known = " ".join(" ".join(source.texts()).split())
+    source_text = " ".join(" ".join(source.texts()).split())
     gone = []
     for heading in page("runbook.md").headings():
         for span in re.findall(r"`([^`]+)`", heading):
-            gone += [part for part in re.split(r"\s*…\s*", span) if len(part) > 8 and part not in known]
+            gone += [part for part in re.split(r"\s*…\s*", span) if len(part) > 8 and part not in source_text]
 
     assert gone == []

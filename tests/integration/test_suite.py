@@ -84,7 +84,7 @@ def test_that_comes_after(): pass
 
 @dataclass(frozen=True)
 class Outcome:
-    said: str
+    output: str
     folder: Path
 
     def still_runs(self, name: str) -> bool:
@@ -126,36 +126,36 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_signals_that_the_starter_ignores_reach_the_children_of_a_test(outcome: Outcome) -> None:
-    assert "test_a_child_can_be_interrupted" not in outcome.said
-    assert "test_a_child_can_be_hung_up" not in outcome.said
-    assert "2 failed, 5 passed, 1 error" in outcome.said
+    assert "test_a_child_can_be_interrupted" not in outcome.output
+    assert "test_a_child_can_be_hung_up" not in outcome.output
+    assert "2 failed, 5 passed, 1 error" in outcome.output
 
 
 @pytest.mark.parametrize("name", ["test_that_hangs", "test_that_hangs_in_a_loop"])
 def test_a_test_that_hangs_fails_by_name(outcome: Outcome, name: str) -> None:
-    assert f"FAILED test_cases.py::{name} - Failed: Timeout (>1.0s)" in outcome.said
+    assert f"FAILED test_cases.py::{name} - Failed: Timeout (>1.0s)" in outcome.output
 
 
 def test_the_stacks_of_a_test_that_hangs_are_printed(outcome: Outcome) -> None:
-    assert "in the_other_thread" in outcome.said
+    assert "in the_other_thread" in outcome.output
 
 
 def test_processes_that_a_test_leaves_are_ended_and_reported(outcome: Outcome) -> None:
-    assert "ERROR test_cases.py::test_that_leaves_processes" in outcome.said
-    assert outcome.said.count(": sleep 600\n") == 2
+    assert "ERROR test_cases.py::test_that_leaves_processes" in outcome.output
+    assert outcome.output.count(": sleep 600\n") == 2
     assert not outcome.still_runs("orphan")
     assert not outcome.still_runs("child")
 
 
 def test_what_a_fixture_shares_is_left_running(outcome: Outcome) -> None:
-    assert "test_that_starts_what_others_share" not in outcome.said
-    assert "test_that_shares_it" not in outcome.said
+    assert "test_that_starts_what_others_share" not in outcome.output
+    assert "test_that_shares_it" not in outcome.output
 
 
 def test_a_worker_that_can_not_be_interrupted_is_named_and_replaced(tmp_path: Path) -> None:
     outcome = run(tmp_path, DYING, "-n1", "-o", "timeout=4", "-o", "faulthandler_timeout=5")
 
-    assert "crashed while running 'test_cases.py::test_that_can_not_be_interrupted'" in outcome.said
-    assert "1 failed, 1 passed" in outcome.said
-    assert "ended what a worker left running" in outcome.said
+    assert "crashed while running 'test_cases.py::test_that_can_not_be_interrupted'" in outcome.output
+    assert "1 failed, 1 passed" in outcome.output
+    assert "ended what a worker left running" in outcome.output
     assert not outcome.still_runs("child")

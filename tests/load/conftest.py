@@ -13,7 +13,7 @@ from botocore.config import Config
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
-from tests.load.places import IN_A_FILE, IN_TABLES, Place, in_a_file, in_tables
+from tests.load.places import IN_A_FILE, IN_TABLES, Backend, in_a_file, in_tables
 
 REGION = "eu-west-1"
 CONNECTIONS = 32
@@ -30,13 +30,13 @@ def clock() -> FakeClock:
         pytest.param(IN_TABLES, id="dynamodb-local", marks=pytest.mark.needs_java),
     ]
 )
-def place(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Place]:
+def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Backend]:
     if request.param == IN_A_FILE:
-        with in_a_file(tmp_path / "load.db", clock) as place:
-            yield place
+        with in_a_file(tmp_path / "load.db", clock) as backend:
+            yield backend
     else:
-        with in_tables(request.getfixturevalue("dynamodb_local_url"), clock) as place:
-            yield place
+        with in_tables(request.getfixturevalue("dynamodb_local_url"), clock) as backend:
+            yield backend
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ class Timings:
         )
 
 
-def told(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line of the report: `pytest -s` shows it."""
     print(f"\n  {line}", end="", flush=True)
 

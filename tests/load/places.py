@@ -28,7 +28,7 @@ IN_A_FILE, IN_TABLES = "file", "tables"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Backend:
     """An execution store and a journal. A file makes no calls, so its meters count none."""
 
     name: str
@@ -69,16 +69,16 @@ class MeteredTable(BotoTable):
 
 
 @contextmanager
-def in_a_file(path: Path, clock: Clock) -> Iterator[Place]:
+def in_a_file(path: Path, clock: Clock) -> Iterator[Backend]:
     """Executions and their journal in one SQLite file."""
     store, journal = SqliteExecutionStore(path, clock=clock), SqliteJournal(path, clock=clock)
-    yield Place("SQLite", store, journal, Meter(), Meter())
+    yield Backend("SQLite", store, journal, Meter(), Meter())
     journal.close()
     store.close()
 
 
 @contextmanager
-def in_tables(endpoint: str, clock: Clock) -> Iterator[Place]:
+def in_tables(endpoint: str, clock: Clock) -> Iterator[Backend]:
     """Executions and their journal in two new tables."""
     of_store, of_journal = Meter(), Meter()
     with ExitStack() as opened:
@@ -88,4 +88,4 @@ def in_tables(endpoint: str, clock: Clock) -> Iterator[Place]:
         opened.callback(store.close)
         table = MeteredTable(events, of_journal)
         journal = opened.enter_context(DynamoJournal(table, events, clock=clock))
-        yield Place("DynamoDB Local", store, journal, of_store, of_journal)
+        yield Backend("DynamoDB Local", store, journal, of_store, of_journal)

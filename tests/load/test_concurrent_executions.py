@@ -18,8 +18,8 @@ from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs.simulator import PAGE
 from tests.load.crowds import KINDS, WAVES, Kind, crowd
-from tests.load.measuring import INDEX_QUERY, POLL, Timings, told
-from tests.load.places import IN_A_FILE, IN_TABLES, Place
+from tests.load.measuring import INDEX_QUERY, POLL, Timings, print_line
+from tests.load.places import IN_A_FILE, IN_TABLES, Backend
 from tests.load.sizes import CONCURRENT, FULL
 from tests.unit.executions.playing import events_of, watching
 
@@ -37,12 +37,12 @@ def crowds(*, in_tables: Sequence[int]) -> list[Any]:
 class Functions:
     """Finder and pollers as on AWS: a poll of its own for each execution, many of them at once."""
 
-    def __init__(self, place: Place, source: DrsSource, clock: FakeClock) -> None:
+    def __init__(self, backend: Backend, source: DrsSource, clock: FakeClock) -> None:
         self.polls = Timings()
         self.results: list[PollReport] = []
-        self._place, self._clock = place, clock
+        self._backend, self._clock = backend, clock
         self._handed: list[Execution] = []
-        parts = watching(place.store, place.journal, source, clock)
+        parts = watching(backend.store, backend.journal, source, clock)
         self._finder, self._poller = parts.finder(self._handed.append), parts.poller
 
     def run(self) -> None:
@@ -59,20 +59,20 @@ class Functions:
 
     def _pass_time(self) -> None:
         now = self._clock.now_ms()
-        left = survey(self._place.store.open_executions(), now)
+        left = survey(self._backend.store.open_executions(), now)
         assert not left.due, "what was just asked about is due again"
         if left.next_at is not None:
             self._clock.advance((left.next_at - now) / 1000)
 
 
 @pytest.mark.parametrize(
-    ("place", "count"), crowds(in_tables=CONCURRENT if FULL else (10, 50)), indirect=["place"]
+    ("backend", "count"), crowds(in_tables=CONCURRENT if FULL else (10, 50)), indirect=["backend"]
 )
 def test_functions_ask_about_each_execution_as_often_as_its_phases_want(
-    count: int, place: Place, drs: DrsSimulator, source: DrsSource, clock: FakeClock
+    count: int, backend: Backend, drs: DrsSimulator, source: DrsSource, clock: FakeClock
 ) -> None:
-    kinds = crowd(count, place.store, drs, clock)
-    functions = Functions(place, source, clock)
+    kinds = crowd(count, backend.store, drs, clock)
+    functions = Functions(backend, source, clock)
 
     functions.run()
 
@@ -81,22 +81,22 @@ def test_functions_ask_about_each_execution_as_often_as_its_phases_want(
     assert {polled.result for polled in functions.results} == {Result.POLLED, Result.ENDED}
     assert drs.calls["DescribeJobs"] == asked.total()  # both waves of an execution in one call
     assert_logs(drs, kinds)
-    assert_ends(place, kinds)
-    assert_writes(place, kinds)
-    report(f"{place.name}, {count} executions, a function each", place, functions.polls, count)
+    assert_ends(backend, kinds)
+    assert_writes(backend, kinds)
+    report(f"{backend.name}, {count} executions, a function each", backend, functions.polls, count)
 
 
 @pytest.mark.parametrize(
-    ("place", "count"), crowds(in_tables=CONCURRENT if FULL else (10,)), indirect=["place"]
+    ("backend", "count"), crowds(in_tables=CONCURRENT if FULL else (10,)), indirect=["backend"]
 )
 def test_one_process_asks_about_all_of_them_in_one_call(
-    count: int, place: Place, drs: DrsSimulator, source: DrsSource, clock: FakeClock
+    count: int, backend: Backend, drs: DrsSimulator, source: DrsSource, clock: FakeClock
 ) -> None:
-    kinds = crowd(count, place.store, drs, clock)
-    watcher = watching(place.store, place.journal, source, clock).watcher()
+    kinds = crowd(count, backend.store, drs, clock)
+    watcher = watching(backend.store, backend.journal, source, clock).watcher()
     rounds, asked, moments = Timings(), 0, set()
 
-    while (left := survey(place.store.open_executions(), clock.now_ms())).open:
+    while (left := survey(backend.store.open_executions(), clock.now_ms())).open:
         if left.due:
             with rounds.timed():
                 asked += len(watcher.poll_due().polled)
@@ -108,20 +108,20 @@ def test_one_process_asks_about_all_of_them_in_one_call(
     assert asked == sum(kind.polls for kind in kinds.values())
     assert drs.calls["DescribeJobs"] <= len(moments) * -(-count * WAVES // PAGE)
     assert_logs(drs, kinds)
-    assert_ends(place, kinds)
-    told(rounds.line(f"{place.name}, {count} executions in one process: a round"))
+    assert_ends(backend, kinds)
+    print_line(rounds.line(f"{backend.name}, {count} executions in one process: a round"))
     each = sum(rounds.seconds) / asked * 1000
     asked_drs = drs.calls["DescribeJobs"] / count
-    told(f"  {each:.1f} ms for each poll, {asked_drs:.2f} calls of DescribeJobs for each execution")
+    print_line(f"  {each:.1f} ms for each poll, {asked_drs:.2f} calls of DescribeJobs for each execution")
 
 
-def assert_ends(place: Place, kinds: dict[str, Kind]) -> None:
+def assert_ends(backend: Backend, kinds: dict[str, Kind]) -> None:
     """Each has the verdict of its kind, told once, and every change of every server is in the journal."""
     for name, kind in kinds.items():
-        found = place.store.get(name)
+        found = backend.store.get(name)
         assert found is not None
         assert (found.status, found.closed) == (kind.ends, True), name
-        events = events_of(place.journal, found.run_id)
+        events = events_of(backend.journal, found.run_id)
         types = Counter(event.type for event in events)
         assert (types["execution_started"], types["execution_ended"]) == (1, 1), name
         last: dict[object, object] = {}
@@ -141,9 +141,9 @@ def assert_logs(drs: DrsSimulator, kinds: dict[str, Kind]) -> None:
     assert drs.calls["DescribeJobLogItems"] == WAVES * failing
 
 
-def assert_writes(place: Place, kinds: dict[str, Kind]) -> None:
+def assert_writes(backend: Backend, kinds: dict[str, Kind]) -> None:
     """A poll reads the record once and writes it twice; an end takes one write more."""
-    counts = place.of_store.counts
+    counts = backend.of_store.counts
     if not counts:
         return
     polls = sum(kind.polls for kind in kinds.values())
@@ -151,14 +151,14 @@ def assert_writes(place: Place, kinds: dict[str, Kind]) -> None:
     assert counts["UpdateItem"] == 2 * polls + len(kinds)
 
 
-def report(what: str, place: Place, polls: Timings, count: int) -> None:
-    told(polls.line(f"{what}: a poll", POLL))
-    if place.of_store.calls:
-        told(place.of_store.timings("Query").line(f"{what}: a query of the index", INDEX_QUERY))
-        told(place.of_store.timings("UpdateItem").line(f"{what}: a write of a record"))
-        for whose, meter in (("record", place.of_store), ("journal", place.of_journal)):
+def report(what: str, backend: Backend, polls: Timings, count: int) -> None:
+    print_line(polls.line(f"{what}: a poll", POLL))
+    if backend.of_store.calls:
+        print_line(backend.of_store.timings("Query").line(f"{what}: a query of the index", INDEX_QUERY))
+        print_line(backend.of_store.timings("UpdateItem").line(f"{what}: a write of a record"))
+        for whose, meter in (("record", backend.of_store), ("journal", backend.of_journal)):
             each = ", ".join(f"{n / count:.1f} {call}" for call, n in sorted(meter.counts.items()))
-            told(f"  for each execution, its {whose}: {each}")
+            print_line(f"  for each execution, its {whose}: {each}")
 
 
 def test_every_kind_of_end_is_among_them() -> None:

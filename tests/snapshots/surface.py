@@ -176,12 +176,12 @@ def events() -> str:
     A field that occurs nowhere in the code is marked.
     """
     documented = dict(_documented_payloads())
-    known = _names_in_the_code()
+    names = _names_in_the_code()
     lines = []
     for name in sorted(source.event_types() | set(documented)):
         lines.append(name)
         for field in sorted(documented.get(name, ())):
-            lines.append(f"  {field}" if field in known else f"  {field} (not in the code)")
+            lines.append(f"  {field}" if field in names else f"  {field} (not in the code)")
     for title, words in (
         ("starts", STARTS),
         ("ends", ENDS),
@@ -223,8 +223,8 @@ def sql() -> str:
             waiting.put("memory://", [])
         with SqliteDocumentStore(documents) as store:
             store.project("none")
-        with closing(SqliteExecutionStore(executions)) as kept:
-            list(kept.open_executions())
+        with closing(SqliteExecutionStore(executions)) as executions_store:
+            list(executions_store.open_executions())
         shared = _definitions(journal).keys()
         return "\n\n".join(
             [

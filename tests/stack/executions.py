@@ -84,9 +84,9 @@ class Deployed:
             FunctionName=self.outputs["PollerFunctionName"],
             Payload=json.dumps({"execution_id": execution_id, "plan_id": "plan"}).encode(),
         )
-        told: dict[str, Any] = json.loads(answer["Payload"].read())
-        assert "FunctionError" not in answer, told
-        return told
+        result: dict[str, Any] = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, result
+        return result
 
     def get(self, execution_id: str) -> Execution:
         found = self.store.get(execution_id)
@@ -109,7 +109,7 @@ class Deployed:
     def events(self, execution_id: str) -> list[Event]:
         return list(self.journal.read(self.get(execution_id).run_id).events)
 
-    def told(self, function: str) -> list[dict[str, Any]]:
+    def metrics(self, function: str) -> list[dict[str, Any]]:
         """The documents with metrics in the log of a function, oldest first."""
         pages = self.client("logs").get_paginator("filter_log_events")
         lines = [
@@ -121,7 +121,7 @@ class Deployed:
         return sorted(found, key=lambda each: each["_aws"]["Timestamp"])
 
     def polls(self, execution_id: str) -> list[dict[str, Any]]:
-        return [each for each in self.told("PollerFunctionName") if each["ExecutionId"] == execution_id]
+        return [each for each in self.metrics("PollerFunctionName") if each["ExecutionId"] == execution_id]
 
     def update(self, **changed: str) -> None:
         """Deploy again with these parameters changed."""

@@ -100,9 +100,9 @@ def own_engine() -> Iterator[str]:
 def deployable(folder: Path) -> Path:
     """The template without what the local engine's CloudFormation does not know."""
     template = load_template(TEMPLATE)
-    kept = {name: each for name, each in template["Resources"].items() if each["Type"] != NOT_THERE}
+    supported = {name: each for name, each in template["Resources"].items() if each["Type"] != NOT_THERE}
     path = folder / "monitoring.json"
-    path.write_text(json.dumps({**template, "Resources": kept}), encoding="utf-8")
+    path.write_text(json.dumps({**template, "Resources": supported}), encoding="utf-8")
     return path
 
 

@@ -34,7 +34,7 @@ def table(template: dict[str, Any]) -> dict[str, Any]:
     return properties
 
 
-class TestWhatTheTemplateSays:
+class TestTheTemplate:
     def test_it_has_no_mistake_that_cfn_lint_knows(self) -> None:
         command = Path(sys.executable).with_name("cfn-lint")
 
@@ -113,10 +113,10 @@ def writes_and_reads(table: str, endpoint: str) -> None:
     with open_documents(f"dynamodb://{table}?region={REGION}&endpoint={endpoint}") as store:
         store.write_text("p", "docs/a.md", "größer")
         store.write_bytes("p", "big.bin", data)
-        known = store.project_version("p")
+        version = store.project_version("p")
         store.delete("p", "docs/a.md")
 
         assert store.content("p", "big.bin") == data
-        (gone,) = store.files("p", since=known).files
-        assert (gone.path, gone.change_since(known)) == ("docs/a.md", FileChange.DELETED)
+        (gone,) = store.files("p", since=version).files
+        assert (gone.path, gone.change_since(version)) == ("docs/a.md", FileChange.DELETED)
         assert [each.path for each in store.files("p").files] == ["big.bin"]

@@ -40,7 +40,7 @@ def table(template: dict[str, Any]) -> dict[str, Any]:
     return properties
 
 
-class TestWhatTheTemplateSays:
+class TestTheTemplate:
     def test_it_has_no_mistake_that_cfn_lint_knows(self) -> None:
         command = Path(sys.executable).with_name("cfn-lint")
 

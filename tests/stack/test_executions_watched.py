@@ -151,8 +151,12 @@ def test_an_idle_finder_looks_once_and_ends(stack: Deployed) -> None:
     answer = stack.client("lambda").invoke(FunctionName=stack.outputs["FinderFunctionName"])
 
     assert json.loads(answer["Payload"].read()) == {"looks": 1, "open": 0, "handed_out": 0, "failed": 0}
-    (told,) = stack.told("FinderFunctionName")
-    assert (told["Environment"], told["ActivePollingExecutions"], told["OldestOpenSeconds"]) == ("test", 0, 0)
+    (document,) = stack.metrics("FinderFunctionName")
+    assert (document["Environment"], document["ActivePollingExecutions"], document["OldestOpenSeconds"]) == (
+        "test",
+        0,
+        0,
+    )
 
 
 def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
@@ -169,9 +173,9 @@ def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
         return json.loads(messages[0]["Body"]) if messages else None
 
     assert until(letter, within=PATIENCE_SECONDS, what="there is a letter")["requestPayload"] == asked
-    (told,) = stack.polls("x-nobody-knows")
-    assert (told["Result"], told["PollErrors"], told["Polls"]) == ("failed", 1, 1)
-    assert told["Problem"].startswith("ExecutionNotFound")
+    (document,) = stack.polls("x-nobody-knows")
+    assert (document["Result"], document["PollErrors"], document["Polls"]) == ("failed", 1, 1)
+    assert document["Problem"].startswith("ExecutionNotFound")
 
 
 def test_a_table_and_a_record_of_an_earlier_phase_are_taken_over(engine: str, drs: DrsSimulator) -> None:
@@ -246,16 +250,16 @@ def test_a_verdict_that_assumes_a_fact_is_found_and_corrected(stack: Deployed) -
 def test_another_service_is_asked_where_that_was_allowed(
     stack: Deployed, left_alone: tuple[Deployed, str, str]
 ) -> None:
-    said = [
+    results = [
         each.poll(each.add(succeeded_execution(each), mode=Mode.JOB, source="step-functions"))
         for each in (left_alone[0], stack)
     ]
 
-    assert [(each["result"], each["status"]) for each in said] == [
+    assert [(each["result"], each["status"]) for each in results] == [
         ("ended", "succeeded"),
         ("unanswered", "running"),
     ]
-    assert "AccessDenied" in said[1]["problem"]
+    assert "AccessDenied" in results[1]["problem"]
 
 
 def test_a_disabled_rule_is_all_that_changes(other: Deployed, interrupted: tuple[str, float]) -> None:
@@ -329,9 +333,9 @@ def test_fifteen_seconds_are_fifteen_seconds(stack: Deployed, shown: Mapping[str
 
 def test_two_finders_at_once_tell_nothing_twice(stack: Deployed, shown: Mapping[str, Execution]) -> None:
     for found in shown.values():
-        told = Counter(event.event_id for event in stack.events(found.execution_id))
+        counts = Counter(event.event_id for event in stack.events(found.execution_id))
 
-        assert set(told.values()) == {1}
+        assert set(counts.values()) == {1}
 
 
 def test_the_rule_sets_it_going_without_anybody_else(left_alone: tuple[Deployed, str, str]) -> None:

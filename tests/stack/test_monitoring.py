@@ -67,14 +67,14 @@ class Deployed:
             ],
         )
 
-    def told(self) -> list[tuple[str, str]]:
+    def notifications(self) -> list[tuple[str, str]]:
         """The alarms and states that the topic was told, since the last time it was asked."""
         sqs = client("sqs", self.url)
         found: list[tuple[str, str]] = []
         while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages"):
             for message in messages:
-                said = json.loads(json.loads(message["Body"])["Message"])
-                found.append((said["AlarmName"], said["NewStateValue"]))
+                notification = json.loads(json.loads(message["Body"])["Message"])
+                found.append((notification["AlarmName"], notification["NewStateValue"]))
                 sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
         return found
 
@@ -119,7 +119,7 @@ def test_each_alarm_goes_off_alone_and_is_over_again(deployed: Deployed) -> None
         window = alarm["Period"] * alarm["EvaluationPeriods"]
         deployed.put(name, over[name], age=window - LEFT_SECONDS)
         went_off[name] = {each for each, state in deployed.states().items() if state != before[each]}
-    told = deployed.told()
+    sent = deployed.notifications()
     until(lambda: _calm(deployed))
 
     # The engine does not look at dimensions: the errors of one function are those of the other.
@@ -127,8 +127,10 @@ def test_each_alarm_goes_off_alone_and_is_over_again(deployed: Deployed) -> None
     assert {name: found - both | {name} for name, found in went_off.items()} == {
         name: {name} for name in went_off
     }
-    assert {(alarm["AlarmName"], "ALARM") for alarm in deployed.alarms.values()} <= set(told)
-    assert {(alarm["AlarmName"], "OK") for alarm in deployed.alarms.values()} <= set(told + deployed.told())
+    assert {(alarm["AlarmName"], "ALARM") for alarm in deployed.alarms.values()} <= set(sent)
+    assert {(alarm["AlarmName"], "OK") for alarm in deployed.alarms.values()} <= set(
+        sent + deployed.notifications()
+    )
 
 
 def _calm(deployed: Deployed) -> bool:

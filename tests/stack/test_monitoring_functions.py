@@ -84,7 +84,7 @@ def test_a_source_that_does_not_answer_sets_its_own_alarm_off(watched: Watched, 
     drs.fail("UninitializedAccountException", FAILURES)
 
     results = [stack.poll(each)["result"] for each in ids]
-    watched.publish(stack.told("PollerFunctionName"))
+    watched.publish(stack.metrics("PollerFunctionName"))
 
     assert results == ["unanswered"] * FAILURES
     assert watched.states()["ExecutionSourceErrors"] == "ALARM"
@@ -117,10 +117,10 @@ def test_an_old_execution_that_nobody_watches_sets_two_alarms_off(watched: Watch
 def _run_of_the_finder(stack: Deployed) -> list[dict[str, Any]]:
     """What the finder printed. It stays for a minute, and the engine has its lines when it ends."""
 
-    def told() -> list[dict[str, Any]] | None:
-        return stack.told("FinderFunctionName") or None
+    def published() -> list[dict[str, Any]] | None:
+        return stack.metrics("FinderFunctionName") or None
 
-    return until(told, within=FINDER_SECONDS, what="the finder has told something")
+    return until(published, within=FINDER_SECONDS, what="the finder has told something")
 
 
 def test_pollers_that_break_off_set_the_alarm_of_the_document_off(watched: Watched) -> None:
@@ -133,7 +133,9 @@ def test_pollers_that_break_off_set_the_alarm_of_the_document_off(watched: Watch
         )
         for _ in range(FAILURES)
     ]
-    watched.publish(stack.told("PollerFunctionName")[-1:])  # the engine looks at its alarms when data comes
+    watched.publish(
+        stack.metrics("PollerFunctionName")[-1:]
+    )  # the engine looks at its alarms when data comes
 
     assert all("FunctionError" in answer for answer in answers)
     assert watched.states()["ExecutionPollerErrors"] == "ALARM"

@@ -145,7 +145,7 @@ def test_every_metric_of_the_dashboard_is_one_that_somebody_publishes(widgets: l
 
 @pytest.mark.parametrize("name", ["ActivePollingExecutions", "ExecutionsEnded"])
 def test_the_dashboard_leaves_out_no_type_and_no_way_to_end(name: str, widgets: list[dict[str, Any]]) -> None:
-    told = {
+    published = {
         value
         for _, metric, dimensions in EMITTED - {(NAMESPACE, name, OURS)}
         if metric == name
@@ -159,7 +159,7 @@ def test_the_dashboard_leaves_out_no_type_and_no_way_to_end(name: str, widgets: 
         if metric[1] == name
     }
 
-    assert shown == told
+    assert shown == published
 
 
 def test_the_dashboard_has_the_widgets_of_the_document_and_every_alarm(widgets: list[dict[str, Any]]) -> None:

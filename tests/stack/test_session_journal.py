@@ -300,7 +300,7 @@ def test_an_end_that_can_not_be_journaled_stays_what_it_is(deployed: Deployed) -
 def test_a_first_try_that_won_unnoticed_is_recognised(deployed: Deployed) -> None:
     session_id = new_session()
     arn = f"{deployed.outputs['StateMachineArn'].replace(':stateMachine:', ':execution:')}:{session_id}"
-    taken = {"Status": {"S": "SESSION_INITIATED"}, "Payload": {"M": {"execution": {"S": arn}}}}
+    existing = {"Status": {"S": "SESSION_INITIATED"}, "Payload": {"M": {"execution": {"S": arn}}}}
 
     found, events = deployed.play_with(
         "complete",
@@ -308,7 +308,7 @@ def test_a_first_try_that_won_unnoticed_is_recognised(deployed: Deployed) -> Non
         "0",
         "DynamoDB.ConditionalCheckFailedException",
         session_id=session_id,
-        returns={"WhoseIsIt": {"Items": [taken]}},
+        returns={"WhoseIsIt": {"Items": [existing]}},
     )
 
     assert found["status"] == "SUCCEEDED"
@@ -389,10 +389,10 @@ def test_a_watch_follows_the_machine_and_leaves_with_its_verdict(
     )
 
     ended(deployed.sfn, deployed.start(session_id, act))
-    said, problems = watching.communicate(timeout=PATIENCE_SECONDS)
+    stdout, problems = watching.communicate(timeout=PATIENCE_SECONDS)
 
     assert watching.returncode == code, problems
-    assert "AGENT_BACKGROUND_TASK" in said
+    assert "AGENT_BACKGROUND_TASK" in stdout
 
 
 def longwatch(deployed: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ MACHINE = ROOT / "infrastructure" / "session-journal.asl.json"
 TEMPLATE = ROOT / "infrastructure" / "session-journal.yaml"
 OPTIMISED = {"putItem", "getItem", "updateItem", "deleteItem"}  # DynamoDB's own; a query is none of them
 MOST_HISTORY_EVENTS = 25_000
-EVENTS_A_LOOK = 11  # a task is five, a choice and a wait two each
+EVENTS_PER_POLL = 11  # a task is five, a choice and a wait two each
 DAY_SECONDS = 24 * 60 * 60
 
 COMPLETED = "AGENT_BACKGROUND_TASK_COMPLETED"
@@ -153,15 +153,15 @@ def test_every_status_that_the_machine_names_is_one_of_ours() -> None:
 
 def test_a_run_of_a_day_stays_far_from_the_limit_of_history_events(template: dict[str, Any]) -> None:
     defaults = {name: about.get("Default") for name, about in template["Parameters"].items()}
-    wait, passed, looks = float(defaults["FirstWaitSeconds"]), 0.0, 0
-    while looks < defaults["MaxLooks"]:
-        looks += 1
+    wait, passed, polls = float(defaults["FirstWaitSeconds"]), 0.0, 0
+    while polls < defaults["MaxLooks"]:
+        polls += 1
         passed += wait
         wait = min(wait * 1.5, defaults["MaxWaitSeconds"])
 
     assert passed >= DAY_SECONDS
-    assert looks * EVENTS_A_LOOK < MOST_HISTORY_EVENTS / 5
-    assert template["Parameters"]["MaxLooks"]["MaxValue"] * EVENTS_A_LOOK < MOST_HISTORY_EVENTS
+    assert polls * EVENTS_PER_POLL < MOST_HISTORY_EVENTS / 5
+    assert template["Parameters"]["MaxLooks"]["MaxValue"] * EVENTS_PER_POLL < MOST_HISTORY_EVENTS
 
 
 def test_waits_of_a_limit_in_minutes_end_at_the_limit_and_fit_into_the_history(
@@ -174,13 +174,13 @@ def test_waits_of_a_limit_in_minutes_end_at_the_limit_and_fit_into_the_history(
     assert "$waitedSeconds >= ${MaxMinutes} * 60" in decide
     for minutes in (1, 60, 1440, 10_080, most_minutes):
         longest = max(defaults["MaxWaitSeconds"], minutes * 60 / 1000)  # as WaitForMore has it
-        waited, wait, looks = 0.0, float(defaults["FirstWaitSeconds"]), 1
+        waited, wait, polls = 0.0, float(defaults["FirstWaitSeconds"]), 1
         while waited < minutes * 60:
             waited += min(wait, minutes * 60 - waited)
             wait = min(wait * 1.5, longest)
-            looks += 1
+            polls += 1
         assert waited == minutes * 60
-        assert looks * EVENTS_A_LOOK < MOST_HISTORY_EVENTS
+        assert polls * EVENTS_PER_POLL < MOST_HISTORY_EVENTS
 
 
 def found_in(machine: dict[str, Any], *pages: list[dict[str, Any]]) -> dict[str, Any]:

@@ -66,9 +66,9 @@ def test_text_that_is_no_time_is_refused(text: str) -> None:
 
 def test_the_system_clock_tells_the_time_of_this_machine() -> None:
     before = time.time_ns() // 1_000_000
-    told = SYSTEM_CLOCK.now_ms()
+    now = SYSTEM_CLOCK.now_ms()
 
-    assert before <= told <= time.time_ns() // 1_000_000
+    assert before <= now <= time.time_ns() // 1_000_000
 
 
 def test_the_system_clock_lets_time_pass() -> None:

@@ -50,21 +50,21 @@ def outcome(folder: Path, *, strict: bool) -> str:
 
 
 def test_elsewhere_a_skip_is_a_skip(tmp_path: Path) -> None:
-    said = outcome(tmp_path, strict=False)
+    output = outcome(tmp_path, strict=False)
 
-    assert "1 passed, 4 skipped, 1 xfailed" in said
+    assert "1 passed, 4 skipped, 1 xfailed" in output
 
 
 def test_in_strict_mode_every_skip_is_a_failure_that_tells_its_reason(tmp_path: Path) -> None:
-    said = outcome(tmp_path, strict=True)
+    output = outcome(tmp_path, strict=True)
 
-    assert "skipped" not in said.splitlines()[-1]
+    assert "skipped" not in output.splitlines()[-1]
     for reason in ("no engine here", "wrong platform", "run `make engines`", "the whole file"):
-        assert f"a skip is a failure then. Skipped: {reason}" in said
+        assert f"a skip is a failure then. Skipped: {reason}" in output
 
 
 def test_in_strict_mode_a_test_that_fails_as_expected_is_no_failure(tmp_path: Path) -> None:
-    said = outcome(tmp_path, strict=True)
+    output = outcome(tmp_path, strict=True)
 
-    assert "1 xfailed" in said.splitlines()[-1]
-    assert "FAILED test_cases.py::test_that_fails_as_expected" not in said
+    assert "1 xfailed" in output.splitlines()[-1]
+    assert "FAILED test_cases.py::test_that_fails_as_expected" not in output

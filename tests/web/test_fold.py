@@ -52,7 +52,7 @@ WORDS = _words_of(
 TYPES = sorted(
     {*strategies.RUN_TYPES, *STARTS, *ENDS, *LINE_TYPES, "TASK_copy_STARTED", "turn_started", "block"}
 )
-SAID = [  # the fields that a fold looks at most
+FIELDS = [  # the fields that a fold looks at most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
     *("line_number", "after_line"),
@@ -80,13 +80,13 @@ def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
     return json.loads(json.dumps(view, default=vars))
 
 
-@given(data=st.data(), told=strategies.runs(max_size=14))
+@given(data=st.data(), events=strategies.runs(max_size=14))
 def test_both_folds_agree_on_every_run_in_any_order(
-    browser: NodeLines, data: st.DataObject, told: Sequence[Event]
+    browser: NodeLines, data: st.DataObject, events: Sequence[Event]
 ) -> None:
-    batches = data.draw(strategies.batches(told))
+    batches = data.draw(strategies.batches(events))
 
-    assert folded_in(browser, batches) == folded_here(told)
+    assert folded_in(browser, batches) == folded_here(events)
 
 
 @given(data=st.data(), told=strategies.linked_calls())
@@ -102,19 +102,19 @@ def test_both_folds_find_the_same_parents_and_agents(
 def sayings(draw: st.DrawFn) -> dict[str, object]:
     """A payload in which such fields hold anything at all."""
     return draw(
-        st.dictionaries(st.sampled_from(SAID), strategies.values | st.sampled_from(WORDS), max_size=5)
+        st.dictionaries(st.sampled_from(FIELDS), strategies.values | st.sampled_from(WORDS), max_size=5)
     )
 
 
 @given(
-    told=st.lists(
+    rows=st.lists(
         st.tuples(strategies.events(), st.sampled_from(TYPES) | st.sampled_from(WORDS), sayings()),
         min_size=1,
         max_size=5,
         unique_by=lambda each: each[0].event_id,
     ),
 )
-def test_both_folds_read_any_value_in_the_same_way(browser: NodeLines, told: Any) -> None:
+def test_both_folds_read_any_value_in_the_same_way(browser: NodeLines, rows: Any) -> None:
     events = [
         Event(
             run_id="r",
@@ -127,7 +127,7 @@ def test_both_folds_read_any_value_in_the_same_way(browser: NodeLines, told: Any
             producer=event.producer,
             number=None if event.number is None else event.number % 2**40 + 1,
         )
-        for event, type_, payload in told
+        for event, type_, payload in rows
     ]
 
     assert as_doubles(folded_in(browser, [events])) == as_doubles(folded_here(events))

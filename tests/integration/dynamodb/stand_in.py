@@ -43,7 +43,7 @@ class Server:
 
 @contextmanager
 def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    told = Server(answering)
+    stand_in = Server(answering)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -52,15 +52,15 @@ def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Itera
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             asked = Asked(headers, body, self.client_address[1])
-            told.asked.append(asked)
-            status, said, further = told.answering(asked)
-            text = said if isinstance(said, bytes) else json.dumps(said).encode()
+            stand_in.asked.append(asked)
+            status, reply, further = stand_in.answering(asked)
+            text = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             for name, value in further.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.close_connection = told.hangs_up  # before the answer, with which the test goes on
+            self.close_connection = stand_in.hangs_up  # before the answer, with which the test goes on
             self.wfile.write(text)
 
         def log_message(self, format: str, *args: object) -> None:
@@ -71,9 +71,9 @@ def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Itera
             server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        told.url = f"{'http' if tls is None else 'https'}://localhost:{server.server_port}"
+        stand_in.url = f"{'http' if tls is None else 'https'}://localhost:{server.server_port}"
         try:
-            yield told
+            yield stand_in
         finally:
             server.shutdown()
             thread.join()

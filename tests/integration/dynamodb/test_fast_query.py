@@ -126,7 +126,7 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "headers"),
+    ("status", "reply", "headers"),
     [
         (400, REFUSED, {}),
         (503, {}, {}),
@@ -138,9 +138,11 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
     ],
     ids=["throttled", "unavailable", "cut-off", "no-items", "no-map", "wrong-checksum", "elsewhere"],
 )
-def test_what_is_no_usual_answer_is_left_to_boto3(status: int, said: object, headers: dict[str, str]) -> None:
+def test_what_is_no_usual_answer_is_left_to_boto3(
+    status: int, reply: object, headers: dict[str, str]
+) -> None:
     def answering(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (status, said, headers) if asked.is_fast else usual(asked)
+        return (status, reply, headers) if asked.is_fast else usual(asked)
 
     with serving(answering) as server, table_at(server.url) as table:
         assert table.query(WANTED).items[0]["timestamp"] == {"N": "7"}

@@ -55,12 +55,12 @@ class Between:
         if self.wrong is not None:
             self.answered_wrongly.set()
             return self.wrong
-        place = urlsplit(self.to)
+        target = urlsplit(self.to)
         connection = http.client.HTTPConnection(
-            place.hostname or "", place.port or 80, timeout=PATIENCE_SECONDS
+            target.hostname or "", target.port or 80, timeout=PATIENCE_SECONDS
         )
         try:
-            connection.request("POST", "/", asked.body, {**asked.headers, "host": place.netloc})
+            connection.request("POST", "/", asked.body, {**asked.headers, "host": target.netloc})
             response = connection.getresponse()
             return response.status, response.read(), {"Content-Type": "application/x-amz-json-1.0"}
         finally:

@@ -44,28 +44,28 @@ def answers() -> list[SourceResponse]:
         orchestrator, drill = DemoOrchestrator(drs.jobs, 0.5, clock), new_drill("drill-1", clock.now_ms())
         for _ in range(7):
             drill = orchestrator.next_stage(drill) or drill
-            told = poll(drs.source, drill)
-            assert told.next_at == told.at + 40
-            found.append(told)
+            response = poll(drs.source, drill)
+            assert response.next_at == response.at + 40
+            found.append(response)
             clock.advance(0.4)
     return found
 
 
 def poll(source: FastSource, drill: Execution) -> SourceResponse:
-    told = source.poll([drill])[drill.key]
-    assert isinstance(told, SourceResponse)
-    return told
+    response = source.poll([drill])[drill.key]
+    assert isinstance(response, SourceResponse)
+    return response
 
 
 def plain(answers: list[SourceResponse]) -> list[SourceResponse]:
     """Without the reasons, which are another call's."""
     return [
         replace(
-            told,
+            response,
             jobs={
                 job_id: replace(job, items=tuple(replace(each, reason=None) for each in job.items))
-                for job_id, job in told.jobs.items()
+                for job_id, job in response.jobs.items()
             },
         )
-        for told in answers
+        for response in answers
     ]

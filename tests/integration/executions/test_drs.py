@@ -23,15 +23,15 @@ def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-
 
 
 def answer_of(source: DrsSource, execution: Execution) -> SourceResponse:
-    told = source.poll([execution])[execution.key]
-    assert isinstance(told, SourceResponse), told
-    return told
+    result = source.poll([execution])[execution.key]
+    assert isinstance(result, SourceResponse), result
+    return result
 
 
 def problem_of(source: DrsSource, execution: Execution) -> SourceProblem:
-    told = source.poll([execution])[execution.key]
-    assert isinstance(told, SourceProblem), told
-    return told
+    result = source.poll([execution])[execution.key]
+    assert isinstance(result, SourceProblem), result
+    return result
 
 
 def test_a_drill_is_seen_as_it_goes(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
@@ -62,22 +62,22 @@ def test_launch_actions_of_a_recovery_are_seen(
 
 
 def test_a_job_that_is_gone_is_missing(source: DrsSource, drs: DrsSimulator) -> None:
-    kept, gone = drs.play(drill("s-1")), drs.play(drill("s-2"))
+    listed, gone = drs.play(drill("s-1")), drs.play(drill("s-2"))
     drs.forget(gone)
 
-    told = answer_of(source, watching(kept, gone))
+    response = answer_of(source, watching(listed, gone))
 
-    assert set(told.jobs) == {kept}
-    assert told.missing == {gone}
+    assert set(response.jobs) == {listed}
+    assert response.missing == {gone}
 
 
 def test_many_executions_take_one_call(source: DrsSource, drs: DrsSimulator) -> None:
     all_ = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(50)]
 
-    told = source.poll(all_)
+    results = source.poll(all_)
 
-    assert len(told) == 50
-    assert all(isinstance(each, SourceResponse) and len(each.jobs) == 1 for each in told.values())
+    assert len(results) == 50
+    assert all(isinstance(each, SourceResponse) and len(each.jobs) == 1 for each in results.values())
     assert drs.calls["DescribeJobs"] == 1
 
 
@@ -85,9 +85,9 @@ def test_more_ids_than_one_call_takes_are_asked_in_parts(clock: FakeClock, conne
     ids = [f"drsjob-{n:017}" for n in range(JOBS_AT_ONCE + 1)]
     source = DrsSource(connect, clock=clock)
 
-    told = answer_of(source, watching(*ids))
+    response = answer_of(source, watching(*ids))
 
-    assert told.missing == set(ids)
+    assert response.missing == set(ids)
     assert source.calls == 2
     source.close()
 
@@ -97,9 +97,9 @@ def test_all_pages_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -
     ids = [drs.play(drill("s-1")) for _ in range(5)]
     source = DrsSource(connect, clock=clock)
 
-    told = answer_of(source, watching(*ids))
+    response = answer_of(source, watching(*ids))
 
-    assert set(told.jobs) == set(ids)
+    assert set(response.jobs) == set(ids)
     assert drs.calls["DescribeJobs"] == 3
     source.close()
 
@@ -140,10 +140,10 @@ def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSourc
     good = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(5)]
     bad = watching("not a job", execution_id="x-bad")
 
-    told = source.poll([*good[:2], bad, *good[2:]])
+    results = source.poll([*good[:2], bad, *good[2:]])
 
-    assert isinstance(told[bad.key], SourceProblem)
-    assert all(isinstance(told[each.key], SourceResponse) for each in good)
+    assert isinstance(results[bad.key], SourceProblem)
+    assert all(isinstance(results[each.key], SourceResponse) for each in good)
 
 
 def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
@@ -161,9 +161,9 @@ def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: Drs
 
 
 def test_an_execution_without_jobs_needs_no_call(source: DrsSource) -> None:
-    told = answer_of(source, watching())
+    response = answer_of(source, watching())
 
-    assert (told.jobs, told.missing, source.calls) == ({}, frozenset(), 0)
+    assert (response.jobs, response.missing, source.calls) == ({}, frozenset(), 0)
 
 
 def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
@@ -172,14 +172,14 @@ def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clo
     job_id = drs.play(script)
     clock.advance(60)
 
-    told = answer_of(source, watching(job_id))
+    response = answer_of(source, watching(job_id))
 
-    assert [server.reason for server in told.jobs[job_id].items] == [
+    assert [server.reason for server in response.jobs[job_id].items] == [
         None,
         "the conversion failed: no capacity",
         "the launch failed: launch failed",
     ]
-    assert told.warnings == ()
+    assert response.warnings == ()
     assert drs.calls["DescribeJobLogItems"] == 1
 
 
@@ -236,10 +236,10 @@ def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
     clock.advance(60)
     source = DrsSource(connect, clock=clock)
 
-    told = answer_of(source, watching(job_id))
+    response = answer_of(source, watching(job_id))
 
     assert drs.calls["DescribeJobLogItems"] == MAX_LOG_PAGES
-    (warning,) = told.warnings
+    (warning,) = response.warnings
     assert warning == f"the log of {job_id} has more than {MAX_LOG_PAGES} pages; the rest was not read"
     source.close()
 
@@ -251,14 +251,14 @@ def test_no_right_to_the_log_is_a_warning_in_the_evidence_and_no_problem(
     drs.deny("DescribeJobLogItems")
     clock.advance(60)
 
-    told = answer_of(source, watching(job_id))
+    response = answer_of(source, watching(job_id))
 
-    assert [server.state for server in told.jobs[job_id].items] == [
+    assert [server.state for server in response.jobs[job_id].items] == [
         ItemState.DONE,
         ItemState.FAILED,
     ]
     warning = f"the log of {job_id} was not read: drs:DescribeJobLogItems returned AccessDeniedException"
-    assert told.evidence.fields["warnings"] == [warning]
+    assert response.evidence.fields["warnings"] == [warning]
 
 
 def test_the_reason_is_in_the_verdict_and_in_the_journal(
@@ -274,8 +274,8 @@ def test_the_reason_is_in_the_verdict_and_in_the_journal(
 
     assert polled.execution.verdict is not None
     assert polled.execution.verdict.message == "s-00000000000000001: the launch failed: no capacity"
-    told = [event.payload.get("reason") for event in journal.read("p-1/x-1").events]
-    assert "the launch failed: no capacity" in told
+    reasons = [event.payload.get("reason") for event in journal.read("p-1/x-1").events]
+    assert "the launch failed: no capacity" in reasons
 
 
 def test_the_real_client_pages_and_reads_the_log(client: Any, drs: DrsSimulator, clock: FakeClock) -> None:
@@ -320,10 +320,10 @@ def test_an_answer_is_dated_by_the_service_and_scheduled_by_the_poller(
     ahead = FakeClock(clock.now_ms() + 600_000)
     source = DrsSource(connect, clock=ahead)
 
-    told = answer_of(source, watching(drs.play(drill("s-1"))))
+    response = answer_of(source, watching(drs.play(drill("s-1"))))
 
-    assert clock.now_ms() <= told.at < clock.now_ms() + 1_000
-    assert told.polled_at == ahead.now_ms()
+    assert clock.now_ms() <= response.at < clock.now_ms() + 1_000
+    assert response.polled_at == ahead.now_ms()
     source.close()
 
 
@@ -334,8 +334,8 @@ def test_a_page_for_each_job_is_no_reason_to_give_up(
     ids = [drs.play(drill("s-1")) for _ in range(MAX_EMPTY_PAGES + 20)]
     source = DrsSource(connect, clock=clock)
 
-    told = answer_of(source, watching(*ids))
+    response = answer_of(source, watching(*ids))
 
-    assert set(told.jobs) == set(ids)
+    assert set(response.jobs) == set(ids)
     assert drs.calls["DescribeJobs"] == len(ids)
     source.close()

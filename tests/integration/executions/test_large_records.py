@@ -30,7 +30,7 @@ REASON = "the SSM agent on the recovery instance did not report back within the 
 
 
 @pytest.fixture(params=["sqlite", pytest.param("dynamodb", marks=pytest.mark.needs_java)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ExecutionStore, Journal]]:
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ExecutionStore, Journal]]:
     clock = FakeClock()
     if request.param == "sqlite":
         store, journal = (
@@ -62,8 +62,8 @@ def recovery(state: StepState, reason: str | None = None) -> Job:
     return Job("j-1", job().state, servers, source_status="STARTED")
 
 
-def test_a_large_recovery_is_polled_to_its_end(place: tuple[ExecutionStore, Journal]) -> None:
-    store, journal = place
+def test_a_large_recovery_is_polled_to_its_end(stores: tuple[ExecutionStore, Journal]) -> None:
+    store, journal = stores
     clock = FakeClock()
     running, ended = recovery(StepState.IN_PROGRESS), recovery(StepState.FAILED, REASON)
     source = PlayedSource(clock, running)
@@ -81,7 +81,7 @@ def test_a_large_recovery_is_polled_to_its_end(place: tuple[ExecutionStore, Jour
 
     first = poller.poll("x-1", "p-1")
     clock.advance(60)
-    source.say(Job("j-1", finished().state, ended.items, source_status="COMPLETED"))
+    source.set_jobs(Job("j-1", finished().state, ended.items, source_status="COMPLETED"))
     last = poller.poll("x-1", "p-1")
 
     assert (first.result, last.result) == (Result.POLLED, Result.ENDED)

@@ -71,10 +71,10 @@ def test_secrets_in_a_reason_are_redacted_before_they_are_journaled(shell: Shell
     secret = "hunter2hunter2"
 
     shell.executions("close", "x-1", "--as", "failed", "--reason", f"password={secret}", "--operator", "ana")
-    said = [shell("show", "x-1", "-o", "json"), shell("tail", "x-1"), shell.executions("explain", "x-1")]
+    outputs = [shell("show", "x-1", "-o", "json"), shell("tail", "x-1"), shell.executions("explain", "x-1")]
 
-    assert all(secret not in each.stdout for each in said)
-    assert "password=" in said[2].stdout
+    assert all(secret not in each.stdout for each in outputs)
+    assert "password=" in outputs[2].stdout
 
 
 def test_a_watch_reports_the_end_that_another_process_wrote(

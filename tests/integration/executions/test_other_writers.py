@@ -29,7 +29,9 @@ SetStatus = Callable[[str], None]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("dynamodb", marks=pytest.mark.needs_java)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ExecutionStore, str, SetStatus]]:
+def backend(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[ExecutionStore, str, SetStatus]]:
     """A store, its address, and another program that sets the status of x-1 there."""
     if request.param == "sqlite":
         path = tmp_path / "executions.db"
@@ -63,14 +65,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Exec
 
 @pytest.mark.parametrize("word", ["CANCELLING", "Held back"])
 def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_status(
-    place: tuple[ExecutionStore, str, SetStatus],
+    backend: tuple[ExecutionStore, str, SetStatus],
     word: str,
     source: DrsSource,
     drs: DrsSimulator,
     clock: FakeClock,
     tmp_path: Path,
 ) -> None:
-    store, url, set_status = place
+    store, url, set_status = backend
     wave = Stage("one", (Job(drs.play(drill("s-1", pending=0, active=60)), region="eu-west-1"),))
     store.add(
         Execution(
@@ -88,9 +90,9 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
     clock.advance(60)
     claim = poller.claim("x-1", "p-1")
     assert isinstance(claim, Claim)
-    told = poller.poll_sources([claim])[claim.execution.key]
+    result = poller.poll_sources([claim])[claim.execution.key]
     set_status(f"{word} again")
-    ended = poller.settle(claim, told)
+    ended = poller.settle(claim, result)
 
     assert (asked.result, ended.result, ended.execution.status) == (
         Result.POLLED,

@@ -23,7 +23,7 @@ from tests.unit.executions.playing import events_of, watching
 MINUTE = 60
 
 
-class Place:
+class Harness:
     """A store, a journal in the same file, and a watcher, beside a simulated DRS."""
 
     def __init__(self, path: Path, source: DrsSource, clock: FakeClock) -> None:
@@ -80,57 +80,57 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, source: DrsSource, clock: FakeClock) -> Iterator[Place]:
-    place = Place(tmp_path / "watching.db", source, clock)
-    yield place
-    place.close()
+def harness(tmp_path: Path, source: DrsSource, clock: FakeClock) -> Iterator[Harness]:
+    harness = Harness(tmp_path / "watching.db", source, clock)
+    yield harness
+    harness.close()
 
 
-def test_a_drill_of_three_waves_is_watched_to_its_end(place: Place, drs: DrsSimulator) -> None:
-    place.add(*(drs.play(drill(f"s-{n}", f"s-{n}9", pending=60, active=60, spread=5)) for n in (1, 2, 3)))
+def test_a_drill_of_three_waves_is_watched_to_its_end(harness: Harness, drs: DrsSimulator) -> None:
+    harness.add(*(drs.play(drill(f"s-{n}", f"s-{n}9", pending=60, active=60, spread=5)) for n in (1, 2, 3)))
 
-    place.pass_time(2 * MINUTE)
-    assert place.get().is_open
-    place.pass_time(MINUTE)
+    harness.pass_time(2 * MINUTE)
+    assert harness.get().is_open
+    harness.pass_time(MINUTE)
 
-    assert (place.get().status, place.status()) == (Status.SUCCEEDED, Status.SUCCEEDED)
-    assert [state for _, state in place.moves()].count("launched") == 6
-    verdict = place.get().verdict
+    assert (harness.get().status, harness.status()) == (Status.SUCCEEDED, Status.SUCCEEDED)
+    assert [state for _, state in harness.moves()].count("launched") == 6
+    verdict = harness.get().verdict
     assert verdict is not None
     assert (verdict.evidence[0].call, verdict.late, verdict.warnings) == ("drs:DescribeJobs", False, ())
 
 
-def test_a_drill_as_it_was_observed_takes_few_calls(place: Place, drs: DrsSimulator) -> None:
-    place.add(drs.play(drill("s-1", "s-2", spread=30)))
+def test_a_drill_as_it_was_observed_takes_few_calls(harness: Harness, drs: DrsSimulator) -> None:
+    harness.add(drs.play(drill("s-1", "s-2", spread=30)))
 
-    place.pass_time(22 * MINUTE)
+    harness.pass_time(22 * MINUTE)
 
-    assert place.status() is Status.SUCCEEDED
+    assert harness.status() is Status.SUCCEEDED
     # 808 s at 45 s, 376 s at 15 s, then 30 s at 30 s: 18 + 26 + 2
     assert 40 <= drs.calls["DescribeJobs"] <= 50
 
 
-def test_a_recovery_ends_with_its_launch_actions(place: Place, drs: DrsSimulator) -> None:
+def test_a_recovery_ends_with_its_launch_actions(harness: Harness, drs: DrsSimulator) -> None:
     job = drs.play(recovery("s-1", pending=30, active=30, actions={"install": 60, "check": 60}))
-    place.add(job, mode=Mode.RECOVERY)
+    harness.add(job, mode=Mode.RECOVERY)
 
-    place.pass_time(150)
-    assert place.get().is_open
-    place.pass_time(60)
+    harness.pass_time(150)
+    assert harness.get().is_open
+    harness.pass_time(60)
 
-    assert place.status() is Status.SUCCEEDED
+    assert harness.status() is Status.SUCCEEDED
 
 
-def test_a_launch_action_that_fails_is_a_warning(place: Place, drs: DrsSimulator) -> None:
+def test_a_launch_action_that_fails_is_a_warning(harness: Harness, drs: DrsSimulator) -> None:
     action = ActionScript(name="install", begins=10, ends=20, status="FAILED", reason="no agent")
     server = ServerScript(server_id="s-1", steps=[(0, "PENDING"), (10, "LAUNCHED")], actions=[action])
-    place.add(
+    harness.add(
         drs.play(JobScript(servers=[server], steps=[(0, "STARTED"), (15, "COMPLETED")])), mode=Mode.RECOVERY
     )
 
-    place.pass_time(2 * MINUTE)
+    harness.pass_time(2 * MINUTE)
 
-    verdict = place.get().verdict
+    verdict = harness.get().verdict
     assert verdict is not None
     assert verdict.status is Status.SUCCEEDED
     assert verdict.warnings == ("s-00000000000000001: launch action install failed: no agent",)
@@ -150,118 +150,120 @@ PLAIN = drill("s-1", "s-2", pending=10, active=10)
     ],
 )
 def test_odd_endings_are_what_they_are(
-    place: Place, drs: DrsSimulator, script: JobScript, status: Status
+    harness: Harness, drs: DrsSimulator, script: JobScript, status: Status
 ) -> None:
-    place.add(drs.play(script))
+    harness.add(drs.play(script))
 
-    place.pass_time(5 * MINUTE)
+    harness.pass_time(5 * MINUTE)
 
-    assert (place.get().status, place.status()) == (status, status)
+    assert (harness.get().status, harness.status()) == (status, status)
 
 
 def test_a_job_that_vanishes_before_its_end_leaves_the_execution_open(
-    place: Place, drs: DrsSimulator, clock: FakeClock
+    harness: Harness, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     job = drs.play(drill("s-1", pending=10, active=100))
-    place.add(job)
-    place.pass_time(MINUTE)
+    harness.add(job)
+    harness.pass_time(MINUTE)
     drs.forget(job)
 
-    place.pass_time(MINUTE)
+    harness.pass_time(MINUTE)
 
-    assert place.get().is_open
-    assert [each.name for each in conditions(place.get(), clock.now_ms())] == ["missing"]
+    assert harness.get().is_open
+    assert [each.name for each in conditions(harness.get(), clock.now_ms())] == ["missing"]
 
 
 def test_a_throttled_service_fails_nothing_and_is_left_alone_as_long_as_it_wishes(
-    place: Place, drs: DrsSimulator
+    harness: Harness, drs: DrsSimulator
 ) -> None:
-    place.add(drs.play(drill("s-1", pending=10, active=10)))
+    harness.add(drs.play(drill("s-1", pending=10, active=10)))
     drs.throttle(3, retry_after=40)
 
-    place.pass_time(115)
+    harness.pass_time(115)
     assert drs.calls["DescribeJobs"] == 3
-    place.pass_time(2 * MINUTE)
+    harness.pass_time(2 * MINUTE)
 
-    assert place.status() is Status.SUCCEEDED
+    assert harness.status() is Status.SUCCEEDED
 
 
-def test_lost_answers_and_errors_delay_the_end_and_change_nothing(place: Place, drs: DrsSimulator) -> None:
-    place.add(drs.play(drill("s-1", pending=60, active=60)))
-    place.pass_time(50)
+def test_lost_answers_and_errors_delay_the_end_and_change_nothing(
+    harness: Harness, drs: DrsSimulator
+) -> None:
+    harness.add(drs.play(drill("s-1", pending=60, active=60)))
+    harness.pass_time(50)
     drs.lose_answers(2)
     drs.fail("InternalServerException", 2)
     drs.fail("UninitializedAccountException", 1)
 
-    place.pass_time(10 * MINUTE)
+    harness.pass_time(10 * MINUTE)
 
-    assert place.status() is Status.SUCCEEDED
+    assert harness.status() is Status.SUCCEEDED
 
 
 def test_one_that_takes_longer_than_its_deadline_is_overdue_then_late(
-    place: Place, drs: DrsSimulator, clock: FakeClock
+    harness: Harness, drs: DrsSimulator, clock: FakeClock
 ) -> None:
-    place.add(drs.play(drill("s-1", pending=60, active=45 * MINUTE)))
+    harness.add(drs.play(drill("s-1", pending=60, active=45 * MINUTE)))
 
-    place.pass_time(31 * MINUTE)
-    assert [each.name for each in conditions(place.get(), clock.now_ms())] == ["overdue", "silent"]
-    place.pass_time(20 * MINUTE)
+    harness.pass_time(31 * MINUTE)
+    assert [each.name for each in conditions(harness.get(), clock.now_ms())] == ["overdue", "silent"]
+    harness.pass_time(20 * MINUTE)
 
-    verdict = place.get().verdict
+    verdict = harness.get().verdict
     assert verdict is not None
     assert (verdict.status, verdict.late) == (Status.SUCCEEDED, True)
-    asked = [event for event in events_of(place.journal, "p-1/x-1") if event.type == "execution_asked"]
+    asked = [event for event in events_of(harness.journal, "p-1/x-1") if event.type == "execution_asked"]
     assert len(asked) == 1
 
 
-def test_a_wave_that_is_yet_to_come_keeps_the_execution_open(place: Place, drs: DrsSimulator) -> None:
-    place.add(drs.play(drill("s-1", pending=10, active=10)), total=2)
+def test_a_wave_that_is_yet_to_come_keeps_the_execution_open(harness: Harness, drs: DrsSimulator) -> None:
+    harness.add(drs.play(drill("s-1", pending=10, active=10)), total=2)
 
-    place.pass_time(5 * MINUTE)
+    harness.pass_time(5 * MINUTE)
 
-    assert place.get().is_open
+    assert harness.get().is_open
 
 
-def test_hundreds_of_executions_share_their_calls(place: Place, drs: DrsSimulator) -> None:
+def test_hundreds_of_executions_share_their_calls(harness: Harness, drs: DrsSimulator) -> None:
     for number in range(150):
-        place.add(drs.play(drill("s-1", pending=10, active=10)), name=f"x-{number}")
+        harness.add(drs.play(drill("s-1", pending=10, active=10)), name=f"x-{number}")
 
-    first = place.watcher.poll_due()
-    place.clock.advance(46)
-    second = place.watcher.poll_due()
+    first = harness.watcher.poll_due()
+    harness.clock.advance(46)
+    second = harness.watcher.poll_due()
 
     assert [len(round_.polled) for round_ in (first, second)] == [150, 150]
     assert {polled.result for polled in second.polled} == {Result.ENDED}
     assert drs.calls["DescribeJobs"] == 4  # two pages each time
 
 
-def test_a_watcher_runs_until_nothing_is_open(place: Place, drs: DrsSimulator) -> None:
-    place.add(drs.play(drill("s-1", pending=60, active=60)))
+def test_a_watcher_runs_until_nothing_is_open(harness: Harness, drs: DrsSimulator) -> None:
+    harness.add(drs.play(drill("s-1", pending=60, active=60)))
 
-    place.watcher.run(until_idle=True)
+    harness.watcher.run(until_idle=True)
 
-    assert place.status() is Status.SUCCEEDED
+    assert harness.status() is Status.SUCCEEDED
 
 
-def test_a_watcher_that_is_stopped_stops(place: Place) -> None:
+def test_a_watcher_that_is_stopped_stops(harness: Harness) -> None:
     stop = threading.Event()
     stop.set()
 
-    place.watcher.run(stop=stop)
+    harness.watcher.run(stop=stop)
 
-    assert place.source.calls == 0
+    assert harness.source.calls == 0
 
 
 def test_a_cancel_by_the_orchestrator_is_noticed_between_polls(
-    place: Place, drs: DrsSimulator, tmp_path: Path, set_status: Callable[[Path, str], None]
+    harness: Harness, drs: DrsSimulator, tmp_path: Path, set_status: Callable[[Path, str], None]
 ) -> None:
-    place.add(drs.play(drill("s-1")))
-    place.pass_time(10)
+    harness.add(drs.play(drill("s-1")))
+    harness.pass_time(10)
     set_status(tmp_path / "watching.db", "CANCELLED")
 
-    place.pass_time(2)
+    harness.pass_time(2)
 
-    assert (place.get().status, place.status()) == (Status.CANCELLED, Status.CANCELLED)
+    assert (harness.get().status, harness.status()) == (Status.CANCELLED, Status.CANCELLED)
 
 
 @pytest.fixture

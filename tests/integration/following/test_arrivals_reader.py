@@ -24,10 +24,10 @@ class Syncing(SqliteJournal):
         super().__init__(path)
         self.vain_looks = 0
         self.hidden_after: int | None = None
-        self.looked = threading.Event()
+        self.polled = threading.Event()
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
-        self.looked.set()
+        self.polled.set()
         if self.vain_looks:
             self.vain_looks -= 1
             return []
@@ -41,12 +41,12 @@ class Pipe:
 
     check_seconds: float | None = None
 
-    def __init__(self, heard: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None]) -> None:
         self.descriptor: int | None
         self.descriptor, self._end = os.pipe2(os.O_NONBLOCK)
         self.closed = 0
 
-    def tell(self) -> None:
+    def signal(self) -> None:
         os.write(self._end, b"x")
 
     def drain(self) -> bool:
@@ -81,8 +81,8 @@ class Pipes:
     def __init__(self) -> None:
         self.all: list[Pipe] = []
 
-    def subscribe(self, heard: Callable[[], None]) -> Pipe:
-        self.all.append(Pipe(heard))
+    def subscribe(self, on_change: Callable[[], None]) -> Pipe:
+        self.all.append(Pipe(on_change))
         return self.all[-1]
 
 
@@ -97,7 +97,7 @@ async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
         for number in (1, 2, 3):
             syncing.append([event(run, number)])
             syncing.vain_looks = vain_looks if number == 2 else 0
-            pipes.all[0].tell()
+            pipes.all[0].signal()
             await watch.has(number)
 
     assert [each.occurred_at for each in watch.events] == [1, 2, 3]
@@ -112,7 +112,7 @@ async def test_a_write_close_behind_another_comes_though_it_was_told_of_with_tha
         syncing.append([event(run, 1)])
         syncing.append([event(run, 2)])
         syncing.hidden_after = 1
-        pipes.all[0].tell()
+        pipes.all[0].signal()
         await watch.has(1)
         syncing.hidden_after = None
         await watch.has(2)
@@ -128,7 +128,7 @@ async def test_a_look_that_never_began_leaves_nothing_open(
     watch = Watch(hub.follow(new_run()))
     await watch.caught_up()
     monkeypatch.setattr(hub._threads, "poll", lambda call: is_asked_for.set())
-    pipes.all[0].tell()
+    pipes.all[0].signal()
     await is_asked_for.wait()
 
     await hub.aclose()
@@ -144,17 +144,17 @@ async def test_whoever_leaves_while_something_is_waited_for_closes_what_listens_
         for _ in range(20):
             leaves = Watch(hub.follow(new_run()))
             await leaves.caught_up()
-            syncing.looked.clear()
+            syncing.polled.clear()
             syncing.vain_looks = 1_000
-            pipes.all[-1].tell()
-            await asyncio.to_thread(syncing.looked.wait)
+            pipes.all[-1].signal()
+            await asyncio.to_thread(syncing.polled.wait)
             await leaves.leave()
             syncing.vain_looks = 0
 
         watch = Watch(hub.follow(run))
         await watch.caught_up()
         syncing.append([event(run, 1)])
-        pipes.all[-1].tell()
+        pipes.all[-1].signal()
         await watch.has(1)
 
     assert [pipe.closed for pipe in pipes.all] == [1] * 21

@@ -141,15 +141,15 @@ def test_when_the_watches_run_out_later_the_file_is_asked_as_often_as_without_th
 def test_appends_of_this_process_are_told_at_once_also_by_another_journal_of_the_file(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
-    heard: list[int] = []
+    notified: list[int] = []
     with ExitStack() as signal:
         for number in (1, 2):
-            signal.enter_context(closing(journal.subscribe(lambda number=number: heard.append(number))))  # type: ignore[misc]
+            signal.enter_context(closing(journal.subscribe(lambda number=number: notified.append(number))))  # type: ignore[misc]
 
         writer.append([event(new_run(), 1)])
     writer.append([event(new_run(), 2)])
 
-    assert heard == [1, 2]
+    assert notified == [1, 2]
 
 
 def test_a_locked_file_counts_as_changed_rather_than_being_waited_for(

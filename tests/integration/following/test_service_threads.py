@@ -20,7 +20,7 @@ from longwatch.model.event import Event, Page
 from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.making import event
-from tests.contract.services import Heard, whole_run
+from tests.contract.services import Received, whole_run
 from tests.patience import PATIENCE_SECONDS
 
 LEFT_RUNNING = """
@@ -61,41 +61,41 @@ class Gated(FaultyJournal):
 
 
 def test_a_result_that_was_under_way_is_never_delivered_into_the_next_run() -> None:
-    store, heard, errors = MemoryJournal(), Heard[Event](), Heard[Exception]()
+    store, received, errors = MemoryJournal(), Received[Event](), Received[Exception]()
     old, new = whole_run("wf-old", NOW), whole_run("wf-new", NOW)
     store.append([*old, *new])
     gated = Gated(store, "wf-old")
 
     with PollingService(gated) as service:
-        service.on_event(heard)
+        service.on_event(received)
         service.on_error(errors)
         service.start_polling("wf-old")
         assert gated.asked.wait(PATIENCE_SECONDS)
         service.start_polling("wf-new")
-        heard.has(len(new))  # the next run does not wait for the answer that nobody wants
+        received.has(len(new))  # the next run does not wait for the answer that nobody wants
         gated.may_go.set()
         assert service.wait(PATIENCE_SECONDS)
 
-    assert heard.values == new
+    assert received.values == new
     assert errors.values == []
 
 
 def test_events_of_another_process_come_through_a_file_exactly_once(tmp_path: Path) -> None:
-    url, heard = f"sqlite:///{tmp_path / 'events.db'}", Heard[Event]()
+    url, received = f"sqlite:///{tmp_path / 'events.db'}", Received[Event]()
 
     with PollingService(url) as service:
-        service.on_event(heard)
+        service.on_event(received)
         service.start_polling("wf-1")
         subprocess.run([sys.executable, "-c", APPENDS, url], check=True, cwd=Path(__file__).parents[3])
         assert service.wait(PATIENCE_SECONDS)
 
-    assert heard.values == whole_run("wf-1", NOW, count=50)
+    assert received.values == whole_run("wf-1", NOW, count=50)
 
 
 def test_threads_that_start_stop_and_subscribe_at_once_never_mix_two_runs(tmp_path: Path) -> None:
     before, runs = set(threading.enumerate()), [f"wf-{number}" for number in range(4)]
     mixed: list[tuple[Event, Event]] = []
-    errors = Heard[Exception]()
+    errors = Received[Exception]()
     with SqliteJournal(tmp_path / "events.db") as journal:
         for run in runs:
             journal.append(whole_run(run, NOW, count=30))
@@ -109,7 +109,7 @@ def test_threads_that_start_stop_and_subscribe_at_once_never_mix_two_runs(tmp_pa
             thread.start()
         for thread in threads:
             thread.join(PATIENCE_SECONDS)
-        last = Heard[Event]()
+        last = Received[Event]()
         service.stop_polling()
         service.on_event(last)
         service.start_polling(runs[0])
@@ -200,13 +200,13 @@ def test_everybody_who_asks_at_once_gets_the_same_service(monkeypatch: pytest.Mo
 
 
 def test_a_callback_that_blocks_delays_and_loses_nothing() -> None:
-    journal, heard, may_go = MemoryJournal(), Heard[Event](), threading.Event()
+    journal, received, may_go = MemoryJournal(), Received[Event](), threading.Event()
     story = whole_run("wf-1", NOW, count=3_000)
 
     def take(each: Event) -> None:
         if each == story[0]:
             assert may_go.wait(PATIENCE_SECONDS)
-        heard(each)
+        received(each)
 
     with PollingService(journal) as service:
         service.on_event(take)
@@ -217,4 +217,4 @@ def test_a_callback_that_blocks_delays_and_loses_nothing() -> None:
         may_go.set()
         assert service.wait(PATIENCE_SECONDS)
 
-    assert heard.values == story
+    assert received.values == story

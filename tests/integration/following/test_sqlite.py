@@ -128,11 +128,11 @@ async def test_the_end_of_a_killed_recorder_is_written_once_though_several_proce
         await watch.caught_up()
         os.kill(recorder.pid, signal.SIGKILL)
         ended = await watch.end()
-    said = [await asyncio.to_thread(other.communicate) for other in others]
+    outputs = [await asyncio.to_thread(other.communicate) for other in others]
 
     assert (ended.reason, ended.status) == (Reason.DIED, Status.DIED)
     assert f"Process {recorder.pid}" in str(ended.message)
-    assert {out for out, _ in said} == {"died died\n"}
+    assert {out for out, _ in outputs} == {"died died\n"}
     terminal = [each for each in journal.read(run).events if each.type == "workflow_error"]
     assert len(terminal) == 1
 

@@ -43,7 +43,7 @@ class Bench:
         assert self.processor.force_flush()
         return list(self.journal.read(wanted, limit=10_000).events)
 
-    def told(self, run_id: str | None = None) -> list[tuple[str, object]]:
+    def statuses(self, run_id: str | None = None) -> list[tuple[str, object]]:
         return [(event.type, event.payload.get("status")) for event in self.events(run_id)]
 
     def close(self) -> None:

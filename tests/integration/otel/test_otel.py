@@ -76,16 +76,16 @@ def test_a_model_call_tells_its_model_and_its_tokens(bench: Bench) -> None:
         span.set_attribute("gen_ai.usage.output_tokens", 34)
         span.set_attribute("gen_ai.response.finish_reasons", ["stop"])
 
-    said = [event.payload for event in bench.events() if event.type == "model_call"]
-    assert said[0] == {
+    payloads = [event.payload for event in bench.events() if event.type == "model_call"]
+    assert payloads[0] == {
         "status": "started",
         "operation": "chat",
         "model": "large",
         "provider": "acme",
         "recorded_by": "otel",
     }
-    assert {**said[1], "duration_ms": 0} == {
-        **said[0],
+    assert {**payloads[1], "duration_ms": 0} == {
+        **payloads[0],
         "status": "completed",
         "input_tokens": 12,
         "output_tokens": 34,
@@ -153,11 +153,11 @@ def test_an_exception_fails_the_call_and_reaches_the_traced_code_unchanged(bench
     assert caught.value is error
     claim_end = [event.payload for event in bench.events() if event.payload.get("status") == "failed"]
     assert [end["error_message"] for end in claim_end] == ["ValueError: boom", "ValueError: boom"]
-    assert bench.told()[-2] == ("workflow_error", "failed")
+    assert bench.statuses()[-2] == ("workflow_error", "failed")
 
 
 @pytest.mark.parametrize(
-    ("status", "exception", "told"),
+    ("status", "exception", "expected"),
     [
         (None, None, ("completed", None)),
         (Status(StatusCode.ERROR, "no such key"), None, ("failed", "no such key")),
@@ -168,7 +168,7 @@ def test_an_exception_fails_the_call_and_reaches_the_traced_code_unchanged(bench
     ],
 )
 def test_a_span_has_failed_if_it_says_so(
-    bench: Bench, status: Status | None, exception: Exception | None, told: tuple[str, str | None]
+    bench: Bench, status: Status | None, exception: Exception | None, expected: tuple[str, str | None]
 ) -> None:
     with bench.tracer.start_as_current_span("tool", attributes={**TOOL, "error.type": "timeout"}) as span:
         if exception is not None:
@@ -177,7 +177,7 @@ def test_a_span_has_failed_if_it_says_so(
             span.set_status(status)
 
     end = bench.events()[2].payload
-    assert (end["status"], end.get("error_message")) == told
+    assert (end["status"], end.get("error_message")) == expected
 
 
 def test_a_workflow_span_is_the_run_itself_or_a_node_inside_one(bench: Bench) -> None:
@@ -187,10 +187,10 @@ def test_a_workflow_span_is_the_run_itself_or_a_node_inside_one(bench: Bench) ->
         bench.tracer.start_as_current_span("invoke_workflow part", attributes=workflow),
     ):
         bench.processor.force_flush()
-        while_open = bench.told()
+        while_open = bench.statuses()
 
     assert while_open == [("workflow_start", None), ("node_start", "started")]
-    assert bench.told()[2:4] == [("node_stop", "completed"), ("workflow_complete", "completed")]
+    assert bench.statuses()[2:4] == [("node_stop", "completed"), ("workflow_complete", "completed")]
     run = fold(bench.events())
     assert run is not None
     assert run.summary.name == "nightly"
@@ -204,7 +204,7 @@ def test_attributes_that_come_after_the_start_are_recognised_at_the_end(bench: B
         with bench.tracer.start_as_current_span("execute_tool search") as tool_span:
             tool_span.set_attributes(TOOL)
 
-    assert bench.told()[1:5] == [
+    assert bench.statuses()[1:5] == [
         ("model_call", "started"),
         ("model_call", "completed"),
         ("tool_call", "started"),
@@ -225,6 +225,6 @@ def test_all_spans_are_recorded_if_asked_for(tmp_path: Path) -> None:
     with bench.tracer.start_as_current_span("GET /health", attributes={"http.route": "/health"}):
         pass
 
-    assert bench.told()[1:3] == [("span", "started"), ("span", "completed")]
+    assert bench.statuses()[1:3] == [("span", "started"), ("span", "completed")]
     assert bench.events()[1].payload["attributes"] == {"http.route": "/health"}
     bench.close()

@@ -26,8 +26,8 @@ class StrandsTracer:
         return span
 
     def agent(self) -> Span:
-        said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "Ada"}
-        return self.start("invoke_agent Ada", None, said)
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "Ada"}
+        return self.start("invoke_agent Ada", None, attributes)
 
     def chat(self, parent: Span) -> None:
         span = self.start("chat", parent, {"gen_ai.operation.name": "chat"})
@@ -37,12 +37,12 @@ class StrandsTracer:
         span.end()
 
     def tool(self, parent: Span, *, error: str | None = None) -> None:
-        said = {
+        attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": "add",
             "gen_ai.tool.call.id": "t1",
         }
-        span = self.start("execute_tool add", parent, said)
+        span = self.start("execute_tool add", parent, attributes)
         content = '{"a": 1, "b": 2, "password": "hunter2"}'
         span.add_event("gen_ai.tool.message", {"role": "tool", "content": content, "id": "t1"})
         span.add_event("gen_ai.choice", {"message": f'[{{"text": "{error or 3}"}}]', "id": "t1"})
@@ -85,9 +85,9 @@ def test_a_strands_model_without_a_name_is_left_unnamed_and_starts_without_token
 
 
 def test_an_openai_agent_has_its_own_name_from_its_start(bench: Bench) -> None:
-    said = {**OPENAI, **DEFAULT_AGENT, "gen_ai.operation.name": "invoke_agent"}
+    attributes = {**OPENAI, **DEFAULT_AGENT, "gen_ai.operation.name": "invoke_agent"}
     tool = {**OPENAI, **DEFAULT_AGENT, "gen_ai.operation.name": "execute_tool"}
-    with bench.tracer.start_as_current_span("invoke_agent Ada", attributes=said) as agent:
+    with bench.tracer.start_as_current_span("invoke_agent Ada", attributes=attributes) as agent:
         with bench.tracer.start_as_current_span("execute_tool add", attributes=tool) as span:
             span.set_attributes({"gen_ai.tool.name": "add", "gen_ai.tool.call.result": "3"})
         agent.set_attribute("gen_ai.agent.name", "Ada")

@@ -109,7 +109,7 @@ def test_a_chosen_run_gets_all_spans_and_is_closed_at_the_end(tmp_path: Path) ->
 
     bench.provider.shutdown()
 
-    assert bench.told("wf-9") == [
+    assert bench.statuses("wf-9") == [
         ("process_joined", None),
         ("agent_start", "started"),
         ("agent_end", "completed"),
@@ -217,7 +217,7 @@ def test_what_is_recorded_but_not_exported_is_recorded_here_too(tmp_path: Path) 
     with bench.tracer.start_as_current_span("agent"):
         pass
 
-    assert ("agent_end", "completed") in bench.told()
+    assert ("agent_end", "completed") in bench.statuses()
     bench.close()
 
 

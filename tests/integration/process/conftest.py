@@ -31,7 +31,7 @@ class Bench:
     """Runs Python scripts under supervision, and shows what was recorded."""
 
     folder: Path
-    told: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     url: str = ""
     hold_seconds: float = 0.2
 
@@ -70,7 +70,7 @@ class Bench:
             CommandSpec(**fields),
             recorder=recorder,
             open_journal=opened or (lambda: open_journal(self.url, settings=settings)),
-            warn=self.told.append,
+            warn=self.warnings.append,
             sinks=sinks,
             hold_seconds=self.hold_seconds,
         )

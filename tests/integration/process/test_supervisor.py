@@ -294,8 +294,8 @@ def test_a_journal_that_cannot_be_read_is_told_of_once_and_every_line_is_recorde
     bench.run(PRINTS_EVENTS + "for n in range(5): tell('note', n)", opened=refuse)
 
     assert len(bench.of_type("note")) == 5
-    assert len(bench.told) == 1
-    assert str(error) in bench.told[0]
+    assert len(bench.warnings) == 1
+    assert str(error) in bench.warnings[0]
 
 
 @pytest.mark.filterwarnings("default")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.recording.processes import Place
+from tests.integration.recording.processes import Workspace
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)

@@ -15,7 +15,7 @@ from longwatch.model.event import Event
 from tests.patience import PATIENCE_SECONDS
 
 
-class Place:
+class Workspace:
     """A folder with a journal and an outbox, for processes of their own."""
 
     def __init__(self, folder: Path) -> None:

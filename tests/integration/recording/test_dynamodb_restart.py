@@ -58,9 +58,9 @@ def test_an_engine_that_is_killed_and_comes_back_has_every_event_once(
 
         with open_journal(url) as journal:
             events = all_events(journal, RUN)
-        told = [event.payload["n"] for event in events if event.type == "step"]
+        steps = [event.payload["n"] for event in events if event.type == "step"]
         late = [event for event in events if event.type == "late_batch"]
-        assert sorted(told) == list(range(recorded))  # type: ignore[type-var]
+        assert sorted(steps) == list(range(recorded))  # type: ignore[type-var]
         assert late
         assert verification_of(events).answer is Completeness.COMPLETE
         assert Outbox(settings.outbox_path).pending() == []

@@ -17,7 +17,7 @@ from longwatch.journal.verify import Completeness
 from longwatch.recording.outbox import Outbox
 from tests.contract.tables import REGION, new_table
 from tests.engines.distant import distant
-from tests.integration.recording.processes import Place, all_events, finished, verification_of
+from tests.integration.recording.processes import Workspace, all_events, finished, verification_of
 
 EVENTS = 3_000
 RECORDS = f"""
@@ -44,23 +44,23 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def locked_journal(place: Place) -> Iterator[None]:
-    with place.open() as journal:
+def locked_journal(workspace: Workspace) -> Iterator[None]:
+    with workspace.open() as journal:
         journal.find_runs()
-    with locked(place.path):
+    with locked(workspace.path):
         yield
 
 
 @pytest.fixture
-def distant_table(place: Place, dynamodb_local_url: str) -> Iterator[str]:
+def distant_table(workspace: Workspace, dynamodb_local_url: str) -> Iterator[str]:
     """The address of a table that the place records to; there every response takes 100 ms."""
     with new_table(dynamodb_local_url, "workflow") as table, distant(dynamodb_local_url, seconds=0.1) as url:
-        place.url = f"dynamodb://{table.table}?region={REGION}&endpoint={url}"
+        workspace.url = f"dynamodb://{table.table}?region={REGION}&endpoint={url}"
         yield f"dynamodb://{table.table}?region={REGION}&endpoint={dynamodb_local_url}"
 
 
-def waiting(place: Place) -> int:
-    return sum(batch.events for batch in Outbox(place.outbox).pending())
+def waiting(workspace: Workspace) -> int:
+    return sum(batch.events for batch in Outbox(workspace.outbox).pending())
 
 
 def counts_in(text: str) -> tuple[int, ...]:
@@ -69,57 +69,59 @@ def counts_in(text: str) -> tuple[int, ...]:
     return tuple(map(int, found.groups()))
 
 
-def steps_of(place: Place, url: str, run_id: str = "wf-1") -> list[object]:
+def steps_of(workspace: Workspace, url: str, run_id: str = "wf-1") -> list[object]:
     """What the run says once everything in the outbox was shipped; fails if events are missing or twice."""
-    Outbox(place.outbox).ship(lambda waiting_for: open_journal(url))
+    Outbox(workspace.outbox).ship(lambda waiting_for: open_journal(url))
     with open_journal(url) as journal:
         events = all_events(journal, run_id)
     assert verification_of(events).answer is Completeness.COMPLETE
     return [event.payload["n"] for event in events if event.type == "step"]
 
 
-def test_with_a_locked_journal_everything_waits_in_the_outbox(place: Place, locked_journal: None) -> None:
+def test_with_a_locked_journal_everything_waits_in_the_outbox(
+    workspace: Workspace, locked_journal: None
+) -> None:
     began = time.monotonic()
 
-    done = place.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="0.5")
+    done = workspace.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="0.5")
 
     assert (done.returncode, done.stdout) == (0, "")
     assert time.monotonic() - began < 0.5 + SLACK_SECONDS
     assert counts_in(done.stderr) == (WHOLE_RUN, 0, WHOLE_RUN, 0)
-    assert waiting(place) == WHOLE_RUN
+    assert waiting(workspace) == WHOLE_RUN
 
 
-def test_what_a_locked_journal_did_not_take_is_shipped_later_whole(place: Place) -> None:
-    with place.open() as journal:
+def test_what_a_locked_journal_did_not_take_is_shipped_later_whole(workspace: Workspace) -> None:
+    with workspace.open() as journal:
         journal.find_runs()
-    with locked(place.path):
-        place.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="0.5")
+    with locked(workspace.path):
+        workspace.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="0.5")
 
-    assert steps_of(place, place.url) == list(range(EVENTS))
+    assert steps_of(workspace, workspace.url) == list(range(EVENTS))
 
 
 def test_with_a_distant_table_every_event_is_in_the_journal_or_in_the_outbox(
-    place: Place, distant_table: str
+    workspace: Workspace, distant_table: str
 ) -> None:
-    done = place.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="1")
+    done = workspace.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="1")
 
     recorded, stored, in_outbox, lost = counts_in(done.stderr)
     assert (done.returncode, recorded, lost) == (0, WHOLE_RUN, 0)
     assert stored + in_outbox == WHOLE_RUN
-    assert waiting(place) == in_outbox
-    assert steps_of(place, distant_table) == list(range(EVENTS))
+    assert waiting(workspace) == in_outbox
+    assert steps_of(workspace, distant_table) == list(range(EVENTS))
 
 
 def test_two_recorders_share_the_time_and_leave_everything(
-    place: Place, locked_journal: None, distant_table: str
+    workspace: Workspace, locked_journal: None, distant_table: str
 ) -> None:
     began = time.monotonic()
 
-    done = place.run(
+    done = workspace.run(
         f"""
 import boto3  # as a program that has run for a while
 from longwatch.recording.recorder import Recorder
-near, far = Recorder({f"sqlite:///{place.path}"!r}), Recorder({place.url!r})
+near, far = Recorder({f"sqlite:///{workspace.path}"!r}), Recorder({workspace.url!r})
 for n in range(1500):
     near.record("wf-near", "step", {{"n": n}})
     far.record("wf-far", "step", {{"n": n}})
@@ -130,18 +132,18 @@ for n in range(1500):
     reports = [tuple(map(int, each)) for each in COUNTS.findall(done.stderr)]
     assert time.monotonic() - began < 2 + SLACK_SECONDS
     assert [(report[0], report[3]) for report in reports] == [(1502, 0), (1502, 0)]
-    assert waiting(place) == sum(report[2] for report in reports)
-    assert {batch.events for batch in Outbox(place.outbox).pending()} == {report[2] for report in reports}
+    assert waiting(workspace) == sum(report[2] for report in reports)
+    assert {batch.events for batch in Outbox(workspace.outbox).pending()} == {report[2] for report in reports}
 
 
 def test_with_the_outbox_locked_too_the_exit_is_bounded_and_the_loss_is_counted(
-    place: Place, locked_journal: None
+    workspace: Workspace, locked_journal: None
 ) -> None:
-    Outbox(place.outbox).put("memory://", [])
+    Outbox(workspace.outbox).put("memory://", [])
     began = time.monotonic()
 
-    with locked(place.outbox):
-        done = place.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="0.5")
+    with locked(workspace.outbox):
+        done = workspace.run(RECORDS, LONGWATCH_EXIT_TIMEOUT_SECONDS="0.5")
 
     recorded, stored, in_outbox, lost = counts_in(done.stderr)
     assert time.monotonic() - began < 0.5 + 2 + SLACK_SECONDS
@@ -152,9 +154,9 @@ def test_with_the_outbox_locked_too_the_exit_is_bounded_and_the_loss_is_counted(
 
 
 def test_sigterm_during_the_wait_takes_effect_when_the_outbox_has_the_rest(
-    place: Place, locked_journal: None
+    workspace: Workspace, locked_journal: None
 ) -> None:
-    process = place.start(
+    process = workspace.start(
         RECORDS + "import atexit; atexit.register(print, 'ending', flush=True)",
         LONGWATCH_EXIT_TIMEOUT_SECONDS="2",
     )
@@ -162,15 +164,15 @@ def test_sigterm_during_the_wait_takes_effect_when_the_outbox_has_the_rest(
     process.stdout.readline()
 
     process.send_signal(signal.SIGTERM)
-    _, said = finished(process)
+    _, stderr = finished(process)
 
     assert process.returncode == -signal.SIGTERM
-    assert counts_in(said) == (WHOLE_RUN, 0, WHOLE_RUN, 0)
-    assert waiting(place) == WHOLE_RUN
+    assert counts_in(stderr) == (WHOLE_RUN, 0, WHOLE_RUN, 0)
+    assert waiting(workspace) == WHOLE_RUN
 
 
-def test_ctrl_c_during_the_wait_ends_it_and_loses_nothing(place: Place, locked_journal: None) -> None:
-    process = place.start(
+def test_ctrl_c_during_the_wait_ends_it_and_loses_nothing(workspace: Workspace, locked_journal: None) -> None:
+    process = workspace.start(
         RECORDS + "import atexit; atexit.register(print, 'ending', flush=True)",
         LONGWATCH_EXIT_TIMEOUT_SECONDS="3600",
     )
@@ -180,4 +182,4 @@ def test_ctrl_c_during_the_wait_ends_it_and_loses_nothing(place: Place, locked_j
     process.send_signal(signal.SIGINT)
     finished(process)
 
-    assert waiting(place) == WHOLE_RUN
+    assert waiting(workspace) == WHOLE_RUN

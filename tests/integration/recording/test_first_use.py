@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.recording.processes import Place
+from tests.integration.recording.processes import Workspace
 
 RECORD = """
 def work():
@@ -73,10 +73,10 @@ last = Last()
 
 
 @pytest.mark.parametrize("use", LATE_USES.values(), ids=LATE_USES)
-def test_what_is_first_recorded_late_is_stored(place: Place, use: str) -> None:
-    done = place.run(RECORD + use)
+def test_what_is_first_recorded_late_is_stored(workspace: Workspace, use: str) -> None:
+    done = workspace.run(RECORD + use)
 
-    types = [event.type for event in place.events("wf-1")]
+    types = [event.type for event in workspace.events("wf-1")]
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
     assert types == ["workflow_start", "step", "workflow_complete", "producer_closed"]
 
@@ -89,10 +89,10 @@ EARLY_LOADS = {
 
 
 @pytest.mark.parametrize("load", EARLY_LOADS.values(), ids=EARLY_LOADS)
-def test_loading_before_the_program_starts_is_not_taken_for_its_end(place: Place, load: str) -> None:
-    (place.folder / "sitecustomize.py").write_text(load)
+def test_loading_before_the_program_starts_is_not_taken_for_its_end(workspace: Workspace, load: str) -> None:
+    (workspace.folder / "sitecustomize.py").write_text(load)
 
-    done = place.run(
+    done = workspace.run(
         """
 import sys
 assert "longwatch" in sys.modules
@@ -101,17 +101,17 @@ from longwatch.recording import lifecycle
 print(lifecycle.is_exiting())
 longwatch.run(run_id="wf-1").__enter__()
 """,
-        PYTHONPATH=str(place.folder),
+        PYTHONPATH=str(workspace.folder),
     )
 
-    start, end, _ = place.events("wf-1")
+    start, end, _ = workspace.events("wf-1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
     assert (start.type, end.payload["error_code"]) == ("workflow_start", "process_exited")
 
 
 @pytest.mark.parametrize("before", ["", "longwatch.record; longwatch.run; "], ids=["unloaded", "loaded"])
-def test_in_a_del_while_modules_are_torn_down_the_loss_is_reported(place: Place, before: str) -> None:
-    done = place.run(f"import longwatch; {before}{AT_TEARDOWN}")
+def test_in_a_del_while_modules_are_torn_down_the_loss_is_reported(workspace: Workspace, before: str) -> None:
+    done = workspace.run(f"import longwatch; {before}{AT_TEARDOWN}")
 
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert "Exception ignored" not in done.stderr
@@ -123,8 +123,8 @@ def test_in_a_del_while_modules_are_torn_down_the_loss_is_reported(place: Place,
     ["", "longwatch.record; longwatch.run; ", "longwatch.flush(); "],
     ids=["nothing loaded", "decorators loaded", "recorder loaded"],
 )
-def test_without_a_free_file_descriptor_the_loss_is_reported(place: Place, before: str) -> None:
-    done = place.run(
+def test_without_a_free_file_descriptor_the_loss_is_reported(workspace: Workspace, before: str) -> None:
+    done = workspace.run(
         f"import longwatch; {before}{OUT_OF_FILES}{RECORD}work()", LONGWATCH_EXIT_TIMEOUT_SECONDS="0.2"
     )
 
@@ -133,8 +133,8 @@ def test_without_a_free_file_descriptor_the_loss_is_reported(place: Place, befor
     assert any(report in done.stderr for report in reports), done.stderr
 
 
-def test_once_file_descriptors_are_free_again_the_events_are_stored(place: Place) -> None:
-    done = place.run(
+def test_once_file_descriptors_are_free_again_the_events_are_stored(workspace: Workspace) -> None:
+    done = workspace.run(
         f"""
 import longwatch
 longwatch.flush()
@@ -150,4 +150,4 @@ for each in held:
     )
 
     assert (done.returncode, done.stdout) == (0, "done\n")
-    assert len(place.events("wf-1")) == 4
+    assert len(workspace.events("wf-1")) == 4

@@ -12,7 +12,7 @@ import pytest
 from longwatch.following.observation import Observer
 from longwatch.model.event import Event
 from longwatch.model.run import RunSummary
-from tests.integration.recording.processes import Place, finished
+from tests.integration.recording.processes import Workspace, finished
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are judged on Linux alone")
 
@@ -23,9 +23,9 @@ import longwatch
 HANG = 'print("ready", flush=True); sys.stdin.readline()\n'
 
 
-def observed(place: Place, run_id: str = "wf-1") -> tuple[RunSummary, list[str]]:
+def observed(workspace: Workspace, run_id: str = "wf-1") -> tuple[RunSummary, list[str]]:
     """The run as it stands for an observer on this machine, and its conditions."""
-    with place.open() as journal:
+    with workspace.open() as journal:
         run = journal.find_run(run_id)
         assert run is not None
         (found,) = Observer(journal).observed([run])
@@ -44,23 +44,25 @@ def of_type(events: list[Event], *types: str) -> list[Event]:
     return [event for event in events if event.type in types]
 
 
-def test_a_run_whose_process_was_killed_has_died(place: Place) -> None:
-    process = place.start(PREAMBLE + f'with longwatch.run(run_id="wf-1"):\n    longwatch.flush()\n    {HANG}')
+def test_a_run_whose_process_was_killed_has_died(workspace: Workspace) -> None:
+    process = workspace.start(
+        PREAMBLE + f'with longwatch.run(run_id="wf-1"):\n    longwatch.flush()\n    {HANG}'
+    )
     assert process.stdout is not None
     process.stdout.readline()
-    before = observed(place)
+    before = observed(workspace)
 
     process.kill()
     finished(process)
 
     assert (before[0].status, before[1]) == ("running", [])
-    died = observed(place)[0]
+    died = observed(workspace)[0]
     assert died.status == "died"
     assert died.ended_between is not None
 
 
-def test_a_run_goes_on_in_a_forked_child_that_says_nothing(place: Place) -> None:
-    process = place.start(
+def test_a_run_goes_on_in_a_forked_child_that_says_nothing(workspace: Workspace) -> None:
+    process = workspace.start(
         PREAMBLE
         + """
 with longwatch.run(run_id="wf-outer"), longwatch.run(run_id="wf-1"):
@@ -79,19 +81,19 @@ with longwatch.run(run_id="wf-outer"), longwatch.run(run_id="wf-1"):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    unattended = [observed(place, run_id) for run_id in ("wf-1", "wf-outer")]
+    unattended = [observed(workspace, run_id) for run_id in ("wf-1", "wf-outer")]
     kill(child)
     finished(process)
 
     assert [(run.status, conditions) for run, conditions in unattended] == [("running", ["unattended"])] * 2
-    joined = of_type(place.events("wf-1"), "workflow_start", "process_joined")
+    joined = of_type(workspace.events("wf-1"), "workflow_start", "process_joined")
     assert [event.payload["process"]["pid"] for event in joined] == [process.pid, child]  # type: ignore[index]
     assert len({event.payload["attempt"] for event in joined}) == 1
-    assert observed(place)[0].status == "died"
+    assert observed(workspace)[0].status == "died"
 
 
-def test_a_child_forked_outside_a_run_does_not_join_it(place: Place) -> None:
-    done = place.run(
+def test_a_child_forked_outside_a_run_does_not_join_it(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 def work():
@@ -109,26 +111,26 @@ thread.join()
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert of_type(place.events("wf-1"), "process_joined") == []
-    assert observed(place)[0].status == "succeeded"
+    assert of_type(workspace.events("wf-1"), "process_joined") == []
+    assert observed(workspace)[0].status == "succeeded"
 
 
-def test_a_run_that_is_started_again_after_a_kill_is_a_new_attempt(place: Place) -> None:
+def test_a_run_that_is_started_again_after_a_kill_is_a_new_attempt(workspace: Workspace) -> None:
     script = PREAMBLE + 'with longwatch.run(run_id="wf-1"):\n    longwatch.flush()\n'
-    killed = place.run(script + "    os.kill(os.getpid(), signal.SIGKILL)\n")
-    before = observed(place)[0].status
+    killed = workspace.run(script + "    os.kill(os.getpid(), signal.SIGKILL)\n")
+    before = observed(workspace)[0].status
 
-    again = place.run(script)
+    again = workspace.run(script)
 
     assert (killed.returncode, again.returncode) == (-signal.SIGKILL, 0)
-    run = observed(place)[0]
+    run = observed(workspace)[0]
     assert (before, run.status) == ("died", "succeeded")
     assert [each.status for each in run.lifecycle.attempts] == ["unknown", "succeeded"]
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", 'raise RuntimeError("elsewhere")'])
-def test_a_program_that_exits_with_an_open_run_says_so(place: Place, end: str) -> None:
-    done = place.run(
+def test_a_program_that_exits_with_an_open_run_says_so(workspace: Workspace, end: str) -> None:
+    done = workspace.run(
         PREAMBLE
         + f"""
 def work():
@@ -142,17 +144,19 @@ begun.wait()
 """
     )
 
-    run = observed(place)[0]
-    (ending,) = of_type(place.events("wf-1"), "workflow_error")
+    run = observed(workspace)[0]
+    (ending,) = of_type(workspace.events("wf-1"), "workflow_error")
     assert done.returncode == {"": 0, "sys.exit(3)": 3}.get(end, 1)
     assert run.status == "failed"
     assert ending.payload["error_code"] == "process_exited"
     assert "exited while the run was open" in str(run.error)
-    assert ending.payload["attempt"] == of_type(place.events("wf-1"), "workflow_start")[0].payload["attempt"]
+    assert (
+        ending.payload["attempt"] == of_type(workspace.events("wf-1"), "workflow_start")[0].payload["attempt"]
+    )
 
 
-def test_a_forked_child_that_exits_does_not_end_its_parent_s_run(place: Place) -> None:
-    done = place.run(
+def test_a_forked_child_that_exits_does_not_end_its_parent_s_run(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 run = longwatch.run(run_id="wf-1")
@@ -165,14 +169,16 @@ run.__exit__(None, None, None)
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    types = [event.type for event in place.events("wf-1")]
+    types = [event.type for event in workspace.events("wf-1")]
     assert types.count("workflow_error") == 0
-    assert observed(place)[0].status == "succeeded"
+    assert observed(workspace)[0].status == "succeeded"
 
 
 @pytest.mark.parametrize("forks", [1, 2], ids=["a child", "a grandchild whose parent is gone"])
-def test_a_run_stays_open_when_its_process_exits_before_a_forked_child(place: Place, forks: int) -> None:
-    process = place.start(
+def test_a_run_stays_open_when_its_process_exits_before_a_forked_child(
+    workspace: Workspace, forks: int
+) -> None:
+    process = workspace.start(
         PREAMBLE
         + f"""
 run = longwatch.run(run_id="wf-1")
@@ -193,16 +199,16 @@ os._exit(0)
     child = int(process.stdout.readline())
     assert process.wait(30) == 0
 
-    run, conditions = observed(place)
+    run, conditions = observed(workspace)
     kill(child)
     finished(process)
 
     assert (run.status, conditions) == ("running", ["unattended"])
-    assert observed(place)[0].status == "died"
+    assert observed(workspace)[0].status == "died"
 
 
-def test_a_run_ends_with_its_process_if_its_forked_children_are_gone_or_left_it(place: Place) -> None:
-    done = place.run(
+def test_a_run_ends_with_its_process_if_its_forked_children_are_gone_or_left_it(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 run = longwatch.run(run_id="wf-1")
@@ -221,5 +227,5 @@ os.read(left, 1)
     )
 
     assert done.returncode == 0
-    (ending,) = of_type(place.events("wf-1"), "workflow_error")
+    (ending,) = of_type(workspace.events("wf-1"), "workflow_error")
     assert ending.payload["error_code"] == "process_exited"

@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox
-from tests.integration.recording.processes import Place, all_events, finished
+from tests.integration.recording.processes import Workspace, all_events, finished
 
 RUN = "wf-1"
 
@@ -49,10 +49,10 @@ def steps_in(path: Path) -> list[int]:
         return [int(str(event.payload["n"])) for event in all_events(journal, RUN) if event.type == "step"]
 
 
-def steps_waiting(place: Place) -> list[int]:
-    if not place.outbox.exists():
+def steps_waiting(workspace: Workspace) -> list[int]:
+    if not workspace.outbox.exists():
         return []
-    connection = sqlite3.connect(place.outbox)
+    connection = sqlite3.connect(workspace.outbox)
     rows = connection.execute("SELECT json_extract(line, '$.payload.n') FROM waiting").fetchall()
     connection.close()
     return [row[0] for row in rows if row[0] is not None]
@@ -86,87 +86,93 @@ def back_up(path: Path) -> None:
     target.close()
 
 
-def test_every_event_of_a_moved_journal_is_in_one_place_and_ships_to_the_new_one(place: Place) -> None:
-    process = place.start(IN_STEPS)
+def test_every_event_of_a_moved_journal_is_in_one_place_and_ships_to_the_new_one(
+    workspace: Workspace,
+) -> None:
+    process = workspace.start(IN_STEPS)
     ask(process, 20)
-    move(place.path)
+    move(workspace.path)
     ask(process, 30)
     _, stderr = finished(process)
 
-    moved, waiting = steps_in(place.path.with_name("moved.db")), steps_waiting(place)
-    shipped = place.run(SHIP)
+    moved, waiting = steps_in(workspace.path.with_name("moved.db")), steps_waiting(workspace)
+    shipped = workspace.run(SHIP)
 
     assert (moved, waiting) == (list(range(20)), list(range(20, 50)))
     assert "was deleted or moved while it was open" in stderr
     assert stderr.count("cannot deliver events") == 1
     assert shipped.returncode == 0, shipped.stderr
-    assert steps_in(place.path) == list(range(20, 50))
-    assert Outbox(place.outbox).pending() == []
+    assert steps_in(workspace.path) == list(range(20, 50))
+    assert Outbox(workspace.outbox).pending() == []
 
 
-def test_events_after_a_deletion_wait_in_the_outbox(place: Place) -> None:
-    process = place.start(IN_STEPS)
+def test_events_after_a_deletion_wait_in_the_outbox(workspace: Workspace) -> None:
+    process = workspace.start(IN_STEPS)
     ask(process, 20)
-    delete(place.path)
+    delete(workspace.path)
     ask(process, 30)
     _, stderr = finished(process)
 
-    assert steps_waiting(place) == list(range(20, 50))
-    assert not place.path.exists()
+    assert steps_waiting(workspace) == list(range(20, 50))
+    assert not workspace.path.exists()
     assert "was deleted or moved while it was open" in stderr
 
 
-def test_a_restored_backup_gets_everything_that_comes_after_it(place: Place) -> None:
-    process = place.start(IN_STEPS)
+def test_a_restored_backup_gets_everything_that_comes_after_it(workspace: Workspace) -> None:
+    process = workspace.start(IN_STEPS)
     ask(process, 20)
-    back_up(place.path)
+    back_up(workspace.path)
     ask(process, 10)
-    restore_backup(place.path)
+    restore_backup(workspace.path)
     ask(process, 30)
     _, stderr = finished(process)
 
-    waiting, restored = steps_waiting(place), steps_in(place.path)
-    shipped = place.run(SHIP)
+    waiting, restored = steps_waiting(workspace), steps_in(workspace.path)
+    shipped = workspace.run(SHIP)
 
     assert sorted([*waiting, *restored]) == [*range(20), *range(30, 60)]
     assert "was replaced by another file while it was open" in stderr
     assert shipped.returncode == 0, shipped.stderr
-    assert steps_in(place.path) == [*range(20), *range(30, 60)]
+    assert steps_in(workspace.path) == [*range(20), *range(30, 60)]
 
 
-def test_commits_that_only_the_log_of_a_killed_process_has_are_kept_beside_the_new_file(place: Place) -> None:
-    process = place.start(IN_STEPS)
+def test_commits_that_only_the_log_of_a_killed_process_has_are_kept_beside_the_new_file(
+    workspace: Workspace,
+) -> None:
+    process = workspace.start(IN_STEPS)
     ask(process, 20)
-    move(place.path)
+    move(workspace.path)
     process.kill()
     process.communicate()
 
-    done = place.run("import longwatch\nwith longwatch.run(run_id='wf-2'): pass\nassert longwatch.flush()")
+    done = workspace.run(
+        "import longwatch\nwith longwatch.run(run_id='wf-2'): pass\nassert longwatch.flush()"
+    )
 
-    moved = place.path.with_name("moved.db")
-    [kept] = place.folder.glob("journal.db.*-wal")
-    kept.rename(moved.with_name("moved.db-wal"))
+    moved = workspace.path.with_name("moved.db")
+    [saved] = workspace.folder.glob("journal.db.*-wal")
+    saved.rename(moved.with_name("moved.db-wal"))
     assert "its write-ahead log is saved as" in done.stderr
     assert steps_in(moved) == list(range(20))
-    assert place.run_ids() == ["wf-2"]
+    assert workspace.run_ids() == ["wf-2"]
 
 
 @pytest.mark.parametrize("change", [move, delete])
 def test_nothing_is_lost_while_a_process_records_without_a_pause(
-    place: Place, change: Callable[[Path], None]
+    workspace: Workspace, change: Callable[[Path], None]
 ) -> None:
-    process = place.start(BUSY)
+    process = workspace.start(BUSY)
     assert process.stdout is not None
     assert process.stdout.readline() == "go\n"
-    old = place.path.with_name("link.db")
-    old.hardlink_to(place.path)  # to see what a deleted file had
-    change(place.path)
+    old = workspace.path.with_name("link.db")
+    old.hardlink_to(workspace.path)  # to see what a deleted file had
+    change(workspace.path)
     finished(process)
 
-    old_path = old if change is delete else place.path.with_name("moved.db")
+    old_path = old if change is delete else workspace.path.with_name("moved.db")
     before = steps_in(old_path)
-    place.run(SHIP)
-    after = steps_in(place.path)
+    workspace.run(SHIP)
+    after = steps_in(workspace.path)
 
     assert sorted({*before, *after}) == list(range(3000))
     assert len(before) + len(after) - 3000 <= 100  # at most what one commit held when the file went away

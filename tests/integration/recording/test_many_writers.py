@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from longwatch.journal.verify import Completeness
-from tests.integration.recording.processes import Place, finished, verification_of
+from tests.integration.recording.processes import Workspace, finished, verification_of
 
 EVENTS = 250
 CALL = ("started", "completed")
@@ -30,21 +30,21 @@ assert longwatch.flush(30)
 """
 
 
-def test_two_processes_and_eight_threads_lose_and_double_nothing(place: Place) -> None:
-    processes = [place.start(WRITING, name, str(EVENTS)) for name in ("a", "b")]
+def test_two_processes_and_eight_threads_lose_and_double_nothing(workspace: Workspace) -> None:
+    processes = [workspace.start(WRITING, name, str(EVENTS)) for name in ("a", "b")]
     for process in processes:
-        _, said = finished(process)
-        assert (process.returncode, said) == (0, "")
+        _, stderr = finished(process)
+        assert (process.returncode, stderr) == (0, "")
 
-    events = place.events("wf-shared")
+    events = workspace.events("wf-shared")
 
     calls = {status: [e for e in events if e.payload.get("status") == status] for status in CALL}
-    told: dict[object, list[object]] = {}
+    by_thread: dict[object, list[object]] = {}
     for event in calls["started"]:
         given = event.payload["input"]
         assert isinstance(given, dict)
-        told.setdefault(given["thread"], []).append(given["n"])
-    assert {thread: sorted(numbers) for thread, numbers in told.items()} == {  # type: ignore[type-var]
+        by_thread.setdefault(given["thread"], []).append(given["n"])
+    assert {thread: sorted(numbers) for thread, numbers in by_thread.items()} == {  # type: ignore[type-var]
         f"{name}{each}": list(range(EVENTS)) for name in ("a", "b") for each in range(8)
     }
     begun, ended = ({event.call_id for event in calls[status] if event.call_id} for status in CALL)

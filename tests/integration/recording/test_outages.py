@@ -19,7 +19,7 @@ from longwatch.recording.outbox import Outbox
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
 from longwatch.testing import FaultyJournal
-from tests.integration.recording.processes import Place, all_events, finished, verification_of
+from tests.integration.recording.processes import Workspace, all_events, finished, verification_of
 
 RUN = "wf-1"
 PATIENCE_SECONDS = 30
@@ -33,14 +33,14 @@ class QuickClock(SystemClock):
 
 
 @pytest.fixture
-def faulty(place: Place) -> Iterator[FaultyJournal]:
-    with FaultyJournal(SqliteJournal(place.path)) as journal:
+def faulty(workspace: Workspace) -> Iterator[FaultyJournal]:
+    with FaultyJournal(SqliteJournal(workspace.path)) as journal:
         yield journal
 
 
 @pytest.fixture
-def recorder(place: Place, faulty: FaultyJournal) -> Iterator[Recorder]:
-    settings = Settings(journal=place.url, outbox=str(place.outbox))
+def recorder(workspace: Workspace, faulty: FaultyJournal) -> Iterator[Recorder]:
+    settings = Settings(journal=workspace.url, outbox=str(workspace.outbox))
     recorder = Recorder(faulty, settings=settings, clock=QuickClock())
     yield recorder
     recorder.close(1)
@@ -52,17 +52,17 @@ def steps(recorder: Recorder, first: int, last: int) -> None:
     assert recorder.flush()
 
 
-def told(events: list[Event]) -> list[object]:
+def steps_of(events: list[Event]) -> list[object]:
     return [event.payload["n"] for event in events if event.type == "step"]
 
 
 def test_what_waited_in_the_outbox_arrives_once_and_is_announced(
-    place: Place, faulty: FaultyJournal, recorder: Recorder
+    workspace: Workspace, faulty: FaultyJournal, recorder: Recorder
 ) -> None:
     steps(recorder, 0, 10)
     faulty.fail()
     steps(recorder, 10, 700)
-    waiting = Outbox(place.outbox).pending()
+    waiting = Outbox(workspace.outbox).pending()
     faulty.recover()
 
     wait_until(lambda: recorder.stats().in_outbox == 0)
@@ -71,17 +71,17 @@ def test_what_waited_in_the_outbox_arrives_once_and_is_announced(
 
     events = all_events(faulty, RUN)
     late = [event for event in events if event.type == "late_batch"]
-    assert [(batch.url, batch.events) for batch in waiting] == [(place.url, 690)]
-    assert told(events) == list(range(710))
+    assert [(batch.url, batch.events) for batch in waiting] == [(workspace.url, 690)]
+    assert steps_of(events) == list(range(710))
     assert sum(event.payload["count"] for event in late) == 690  # type: ignore[misc]
     assert len(late) == 3
     assert verification_of(events).answer is Completeness.COMPLETE
-    assert Outbox(place.outbox).pending() == []
+    assert Outbox(workspace.outbox).pending() == []
 
 
-def test_another_process_ships_what_a_dead_one_left(place: Place) -> None:
-    place.path.write_text("this is no database, however hard one looks")
-    done = place.run(
+def test_another_process_ships_what_a_dead_one_left(workspace: Workspace) -> None:
+    workspace.path.write_text("this is no database, however hard one looks")
+    done = workspace.run(
         """
 import longwatch
 with longwatch.run(run_id="wf-1"):
@@ -90,36 +90,36 @@ with longwatch.run(run_id="wf-1"):
 assert longwatch.flush()
 """
     )
-    place.path.unlink()
+    workspace.path.unlink()
 
-    report = Outbox(place.outbox).ship(open_journal)
+    report = Outbox(workspace.outbox).ship(open_journal)
 
-    events = place.events(RUN)
+    events = workspace.events(RUN)
     assert done.returncode == 0
     assert "is not a SQLite database" in done.stderr
     assert done.stderr.count("cannot deliver events") == 1
     assert (report.shipped, report.left, report.errors) == (23, 0, [])
-    assert told(events) == list(range(20))
+    assert steps_of(events) == list(range(20))
     assert verification_of(events).answer is Completeness.COMPLETE
 
 
-def test_the_next_process_ships_what_the_last_one_left(place: Place) -> None:
+def test_the_next_process_ships_what_the_last_one_left(workspace: Workspace) -> None:
     recording = "import longwatch\nwith longwatch.run(run_id={!r}): pass\nassert longwatch.flush()"
-    place.path.write_text("this is no database, however hard one looks")
-    place.run(recording.format("wf-1"))
-    place.path.unlink()
+    workspace.path.write_text("this is no database, however hard one looks")
+    workspace.run(recording.format("wf-1"))
+    workspace.path.unlink()
 
-    place.run(recording.format("wf-2"))
+    workspace.run(recording.format("wf-2"))
 
     for run_id in ("wf-1", "wf-2"):
-        assert verification_of(place.events(run_id)).answer is Completeness.COMPLETE
-    assert Outbox(place.outbox).pending() == []
+        assert verification_of(workspace.events(run_id)).answer is Completeness.COMPLETE
+    assert Outbox(workspace.outbox).pending() == []
 
 
-def test_two_processes_ship_at_once_and_everything_arrives_once(place: Place) -> None:
-    outbox = Outbox(place.outbox)
+def test_two_processes_ship_at_once_and_everything_arrives_once(workspace: Workspace) -> None:
+    outbox = Outbox(workspace.outbox)
     outbox.put(
-        place.url,
+        workspace.url,
         [
             Event(run_id=RUN, event_id=f"e{n:05}", type="step", occurred_at=1_000 + n, payload={"n": n})
             for n in range(3_000)
@@ -134,37 +134,39 @@ from longwatch.recording.outbox import Outbox
 print(Outbox(Path(sys.argv[1])).ship(open_journal).shipped)
 """
 
-    processes = [place.start(shipping, str(place.outbox)) for _ in range(2)]
+    processes = [workspace.start(shipping, str(workspace.outbox)) for _ in range(2)]
     shipped = [int(finished(process)[0]) for process in processes]
 
     assert sum(shipped) == 3_000
-    assert told(place.events(RUN)) == list(range(3_000))
+    assert steps_of(workspace.events(RUN)) == list(range(3_000))
     assert outbox.pending() == []
 
 
 def test_refused_events_are_kept_with_the_reason_across_processes(
-    place: Place, faulty: FaultyJournal, recorder: Recorder
+    workspace: Workspace, faulty: FaultyJournal, recorder: Recorder
 ) -> None:
     faulty.refuse(lambda event: event.payload.get("n") == 3)
     steps(recorder, 0, 6)
     recorder.close()
 
-    kept = Outbox(place.outbox)
+    outbox = Outbox(workspace.outbox)
 
-    assert told(all_events(faulty, RUN)) == [0, 1, 2, 4, 5]
-    assert [reason for _, reason in kept.refused()] == ["'step' events are refused here"]
-    assert kept.ship(open_journal).shipped == 0
+    assert steps_of(all_events(faulty, RUN)) == [0, 1, 2, 4, 5]
+    assert [reason for _, reason in outbox.refused()] == ["'step' events are refused here"]
+    assert outbox.ship(open_journal).shipped == 0
     (producer,) = verification_of(all_events(faulty, RUN)).producers
     assert producer.missing == ((5, 5),)  # and the numbering says which one is gone
 
 
-def test_a_locked_journal_is_an_outage_and_nothing_is_lost(place: Place) -> None:
-    with SqliteJournal(place.path, busy_timeout_ms=50) as journal:
+def test_a_locked_journal_is_an_outage_and_nothing_is_lost(workspace: Workspace) -> None:
+    with SqliteJournal(workspace.path, busy_timeout_ms=50) as journal:
         journal.append([Event(run_id="wf-0", event_id="e0", type="step", occurred_at=1)])
         recorder = Recorder(
-            journal, settings=Settings(journal=place.url, outbox=str(place.outbox)), clock=QuickClock()
+            journal,
+            settings=Settings(journal=workspace.url, outbox=str(workspace.outbox)),
+            clock=QuickClock(),
         )
-        holder = sqlite3.connect(place.path, isolation_level=None)
+        holder = sqlite3.connect(workspace.path, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
 
         steps(recorder, 0, 5)
@@ -176,7 +178,7 @@ def test_a_locked_journal_is_an_outage_and_nothing_is_lost(place: Place) -> None
 
         assert in_outbox == 6  # with the one that names this process
         assert "is locked by another process" in str(recorder.stats().last_error)
-        assert told(all_events(journal, RUN)) == list(range(5))
+        assert steps_of(all_events(journal, RUN)) == list(range(5))
 
 
 def test_an_outage_is_not_what_a_busy_error_of_one_moment_is(
@@ -187,15 +189,15 @@ def test_an_outage_is_not_what_a_busy_error_of_one_moment_is(
 
     wait_until(lambda: recorder.stats().in_outbox == 0)
 
-    assert told(all_events(faulty, RUN)) == [0, 1, 2]
+    assert steps_of(all_events(faulty, RUN)) == [0, 1, 2]
     assert recorder.stats().failures == 1
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.write_text("no database at all, just text")])
 def test_with_the_outbox_unwritable_events_are_held_until_the_journal_is_back(
-    place: Place, faulty: FaultyJournal, recorder: Recorder, make: object
+    workspace: Workspace, faulty: FaultyJournal, recorder: Recorder, make: object
 ) -> None:
-    make(place.outbox)  # type: ignore[operator]
+    make(workspace.outbox)  # type: ignore[operator]
     faulty.fail()
     recorder.record(RUN, "step", {"n": 0})
 
@@ -204,7 +206,7 @@ def test_with_the_outbox_unwritable_events_are_held_until_the_journal_is_back(
 
     assert not flushed
     assert recorder.flush(PATIENCE_SECONDS)
-    assert told(all_events(faulty, RUN)) == [0]
+    assert steps_of(all_events(faulty, RUN)) == [0]
 
 
 def wait_until(condition: object) -> None:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from longwatch.journal.verify import Completeness
-from tests.integration.recording.processes import Place, finished, verification_of
+from tests.integration.recording.processes import Workspace, finished, verification_of
 
 PREAMBLE = """
 import os, signal, sys, threading, time
@@ -25,8 +25,8 @@ def wait():
 """
 
 
-def test_sigterm_stores_everything_and_says_that_the_run_was_interrupted(place: Place) -> None:
-    process = place.start(
+def test_sigterm_stores_everything_and_says_that_the_run_was_interrupted(workspace: Workspace) -> None:
+    process = workspace.start(
         PREAMBLE
         + """
 with longwatch.run("waits", run_id="wf-1"):
@@ -39,10 +39,10 @@ with longwatch.run("waits", run_id="wf-1"):
     process.stdout.readline()
 
     process.send_signal(signal.SIGTERM)
-    _, said = finished(process)
+    _, stderr = finished(process)
 
-    events = place.events("wf-1")
-    assert (process.returncode, said) == (-signal.SIGTERM, "")
+    events = workspace.events("wf-1")
+    assert (process.returncode, stderr) == (-signal.SIGTERM, "")
     assert [event.payload["n"] for event in events if event.type == "step"] == list(range(500))
     last = events[-2]
     assert (last.type, last.payload["status"]) == ("workflow_error", "interrupted")
@@ -50,8 +50,8 @@ with longwatch.run("waits", run_id="wf-1"):
     assert verification_of(events).answer is Completeness.COMPLETE
 
 
-def test_sigterm_at_any_moment_loses_nothing_that_was_recorded(place: Place) -> None:
-    process = place.start(
+def test_sigterm_at_any_moment_loses_nothing_that_was_recorded(workspace: Workspace) -> None:
+    process = workspace.start(
         PREAMBLE
         + """
 counts = os.open("counts", os.O_RDWR | os.O_CREAT)
@@ -73,22 +73,22 @@ for number in range(30):
 """
     )
 
-    out, said = finished(process)
+    out, stderr = finished(process)
 
-    counts = (place.folder / "counts").read_bytes()
-    assert (process.returncode, out, said) == (0, "", "")
+    counts = (workspace.folder / "counts").read_bytes()
+    assert (process.returncode, out, stderr) == (0, "", "")
     for number in range(30):
         recorded = int.from_bytes(counts[number * 4 : number * 4 + 4], "big")
-        events = place.events(f"wf-{number}")
-        told = [event.payload["n"] for event in events if event.type == "step"]
-        assert told == list(range(len(told)))
-        assert len(told) >= recorded
+        events = workspace.events(f"wf-{number}")
+        steps = [event.payload["n"] for event in events if event.type == "step"]
+        assert steps == list(range(len(steps)))
+        assert len(steps) >= recorded
         assert [event.type for event in events][-2:] == ["workflow_error", "producer_closed"]
         assert verification_of(events).answer is Completeness.COMPLETE
 
 
-def test_sigterm_during_an_import_does_not_keep_the_writer_from_importing(place: Place) -> None:
-    done = place.run(
+def test_sigterm_during_an_import_does_not_keep_the_writer_from_importing(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 class Finder:
@@ -105,11 +105,11 @@ with longwatch.run(run_id="wf-1"):
     )
 
     assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
-    assert [event.type for event in place.events("wf-1")][-2:] == ["workflow_error", "producer_closed"]
+    assert [event.type for event in workspace.events("wf-1")][-2:] == ["workflow_error", "producer_closed"]
 
 
-def test_a_handler_of_the_program_s_own_is_left_alone(place: Place) -> None:
-    process = place.start(
+def test_a_handler_of_the_program_s_own_is_left_alone(workspace: Workspace) -> None:
+    process = workspace.start(
         PREAMBLE
         + """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
@@ -125,7 +125,7 @@ with longwatch.run(run_id="wf-1"):
     process.send_signal(signal.SIGTERM)
     finished(process)
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     assert process.returncode == 7
     assert len([event for event in events if event.type == "step"]) == 50
     assert events[-2].payload["error_message"] == "SystemExit: 7"
@@ -141,8 +141,8 @@ with longwatch.run(run_id="wf-1"):
     ],
     ids=["end of the script", "sys.exit", "unhandled exception", "a thread that outlives the script"],
 )
-def test_everything_is_stored_when_the_interpreter_ends(place: Place, ending: str, code: int) -> None:
-    done = place.run(
+def test_everything_is_stored_when_the_interpreter_ends(workspace: Workspace, ending: str, code: int) -> None:
+    done = workspace.run(
         PREAMBLE
         + f"""
 from longwatch.recording.recorder import get_recorder
@@ -152,7 +152,7 @@ with longwatch.run(run_id="wf-1"):
 """
     )
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     threads = 50 if "Thread" in ending else 0
     assert done.returncode == code
     assert len([event for event in events if event.type == "step"]) == 50 + threads
@@ -160,8 +160,8 @@ with longwatch.run(run_id="wf-1"):
     assert ("workflow_complete" in {event.type for event in events}) == (code == 0)
 
 
-def test_what_exit_handlers_record_after_ours_has_run_is_stored_too(place: Place) -> None:
-    done = place.run(
+def test_what_exit_handlers_record_after_ours_has_run_is_stored_too(workspace: Workspace) -> None:
+    done = workspace.run(
         """
 import atexit
 def last_words():
@@ -174,7 +174,7 @@ recorder.record("wf-1", "step", {})
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert [event.type for event in place.events("wf-1")] == [
+    assert [event.type for event in workspace.events("wf-1")] == [
         "process_joined",
         "step",
         "producer_closed",
@@ -183,11 +183,11 @@ recorder.record("wf-1", "step", {})
     ]
 
 
-def test_what_could_not_be_stored_is_told_on_stderr_at_the_end(place: Place) -> None:
-    place.path.write_text("this is no database, however hard one looks")
-    place.outbox.write_text("nor is this one, and it was never meant to be")
+def test_what_could_not_be_stored_is_told_on_stderr_at_the_end(workspace: Workspace) -> None:
+    workspace.path.write_text("this is no database, however hard one looks")
+    workspace.outbox.write_text("nor is this one, and it was never meant to be")
 
-    done = place.run(
+    done = workspace.run(
         """
 from longwatch.recording.recorder import get_recorder
 recorder = get_recorder()
@@ -202,8 +202,8 @@ assert recorder.flush(0.3) is False
     assert "is not a SQLite database" in done.stderr
 
 
-def test_sigterm_reaches_a_process_of_longwatch_run_that_makes_no_run_itself(place: Place) -> None:
-    process = place.start(
+def test_sigterm_reaches_a_process_of_longwatch_run_that_makes_no_run_itself(workspace: Workspace) -> None:
+    process = workspace.start(
         PREAMBLE
         + """
 steps(200)
@@ -219,12 +219,12 @@ wait()
     finished(process)
 
     assert process.returncode == -signal.SIGTERM
-    assert len([event for event in place.events("wf-given") if event.type == "step"]) == 200
+    assert len([event for event in workspace.events("wf-given") if event.type == "step"]) == 200
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.fork is missing on Windows")
-def test_a_forked_child_has_a_producer_of_its_own_and_doubles_nothing(place: Place) -> None:
-    done = place.run(
+def test_a_forked_child_has_a_producer_of_its_own_and_doubles_nothing(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 with longwatch.run(run_id="wf-1"):
@@ -238,7 +238,7 @@ with longwatch.run(run_id="wf-1"):
 """
     )
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     types = [event.type for event in events if event.type not in ("step", "producer_closed")]
     assert (done.returncode, done.stderr) == (0, "")
     assert [event.payload["n"] for event in events if event.type == "step"] == list(range(300))
@@ -249,8 +249,8 @@ with longwatch.run(run_id="wf-1"):
     assert verification_of(events).answer is Completeness.COMPLETE
 
 
-def test_ending_a_worker_by_signal_does_not_end_its_parent_s_run(place: Place) -> None:
-    done = place.run(
+def test_ending_a_worker_by_signal_does_not_end_its_parent_s_run(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 with longwatch.run(run_id="wf-1"):
@@ -268,7 +268,7 @@ with longwatch.run(run_id="wf-1"):
 """
     )
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert {"child", "parent", "workflow_complete"} <= {event.type for event in events}
     assert "workflow_error" not in {event.type for event in events}
@@ -299,11 +299,11 @@ with longwatch.run(run_id="wf-1"):
 """
 
 
-def test_forking_while_the_writer_is_busy_never_hangs(place: Place) -> None:
+def test_forking_while_the_writer_is_busy_never_hangs(workspace: Workspace) -> None:
     # The queue may be full at the end, and a busy machine may take longer than the usual 5 s to store it.
-    done = place.run(PREAMBLE + FORKING, LONGWATCH_EXIT_TIMEOUT_SECONDS="60")
+    done = workspace.run(PREAMBLE + FORKING, LONGWATCH_EXIT_TIMEOUT_SECONDS="60")
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(event.payload["n"] for event in events if event.type == "child") == list(range(100))  # type: ignore[type-var]
     producers = {each.producer: each.answer for each in verification_of(events).producers}
@@ -342,13 +342,13 @@ with longwatch.run(run_id="wf-1"):
 """
 
 
-def test_a_child_that_outlives_its_parent_keeps_the_log_that_others_write_to(place: Place) -> None:
-    done = place.run(PREAMBLE + OUTLIVED, str(place.path), OTHER)
+def test_a_child_that_outlives_its_parent_keeps_the_log_that_others_write_to(workspace: Workspace) -> None:
+    done = workspace.run(PREAMBLE + OUTLIVED, str(workspace.path), OTHER)
 
-    stored = [event.payload["n"] for event in place.events("wf-1") if event.type == "child"]
+    stored = [event.payload["n"] for event in workspace.events("wf-1") if event.type == "child"]
     assert (done.returncode, done.stderr) == (0, "")
     assert stored == list(range(6))
-    assert len(place.events("wf-other")) == 5
+    assert len(workspace.events("wf-other")) == 5
 
 
 WORKERS = """
@@ -376,14 +376,14 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_multiprocessing_workers_store_everything_before_they_end(place: Place, method: str) -> None:
-    script = place.folder / "workers.py"
+def test_multiprocessing_workers_store_everything_before_they_end(workspace: Workspace, method: str) -> None:
+    script = workspace.folder / "workers.py"
     script.write_text(WORKERS.replace("METHOD", repr(method)))
 
-    done = place.run(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    done = workspace.run(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
 
     assert (done.returncode, done.stderr) == (0, "")
-    with place.open() as journal:
+    with workspace.open() as journal:
         runs = {run.name: run for run in journal.find_runs().runs}
     assert {str(run.name): run.status.value for run in runs.values()} == {
         "parent": "succeeded",
@@ -392,7 +392,7 @@ def test_multiprocessing_workers_store_everything_before_they_end(place: Place, 
         "worker 2": "succeeded",
     }
     for run in runs.values():
-        assert verification_of(place.events(run.run_id)).answer is Completeness.COMPLETE
+        assert verification_of(workspace.events(run.run_id)).answer is Completeness.COMPLETE
     if method == "fork":
         assert {runs[f"worker {n}"].parent_run_id for n in range(3)} == {"wf-parent"}
 
@@ -442,20 +442,22 @@ if __name__ == "__main__":
     ],
 )
 def test_a_multiprocessing_child_that_exits_ends_its_open_runs_after_its_threads(
-    place: Place, method: str, target: str, ending: tuple[str, str, str | None]
+    workspace: Workspace, method: str, target: str, ending: tuple[str, str, str | None]
 ) -> None:
-    script = place.folder / "worker.py"
+    script = workspace.folder / "worker.py"
     script.write_text(OPEN_IN_WORKER.replace("METHOD", repr(method)).replace("TARGET", target))
 
-    done = place.run(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    done = workspace.run(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
 
-    ends = [event for event in place.events("wf-open") if event.type.startswith(("workflow_c", "workflow_e"))]
+    ends = [
+        event for event in workspace.events("wf-open") if event.type.startswith(("workflow_c", "workflow_e"))
+    ]
     assert (done.returncode, done.stderr) == (0, "")
     assert [(each.type, each.payload["status"], each.payload.get("error_code")) for each in ends] == [ending]
 
 
-def test_a_worker_pool_that_is_terminated_leaves_the_run_open(place: Place) -> None:
-    done = place.run(
+def test_a_worker_pool_that_is_terminated_leaves_the_run_open(workspace: Workspace) -> None:
+    done = workspace.run(
         PREAMBLE
         + """
 import multiprocessing
@@ -469,7 +471,7 @@ with longwatch.run(run_id="wf-1"):
 """
     )
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(e.payload["n"] for e in events if e.type == "worked") == list(range(8))  # type: ignore[type-var]
     assert [event.type for event in events if "workflow" in event.type] == [
@@ -478,8 +480,8 @@ with longwatch.run(run_id="wf-1"):
     ]
 
 
-def test_ctrl_c_is_told_as_an_interruption(place: Place) -> None:
-    process = place.start(
+def test_ctrl_c_is_told_as_an_interruption(workspace: Workspace) -> None:
+    process = workspace.start(
         PREAMBLE
         + """
 with longwatch.run(run_id="wf-1"):
@@ -494,7 +496,7 @@ with longwatch.run(run_id="wf-1"):
     os.kill(process.pid, signal.SIGINT)
     finished(process)
 
-    events = place.events("wf-1")
+    events = workspace.events("wf-1")
     assert process.returncode == -signal.SIGINT
     assert events[-2].payload["status"] == "interrupted"
     assert verification_of(events).answer is Completeness.COMPLETE

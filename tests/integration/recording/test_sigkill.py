@@ -11,7 +11,7 @@ from pathlib import Path
 
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.verify import Completeness
-from tests.integration.recording.processes import Place, all_events, finished, verification_of
+from tests.integration.recording.processes import Workspace, all_events, finished, verification_of
 
 KILLS = 100
 LONGEST_LIFE_SECONDS = 0.05
@@ -39,9 +39,9 @@ for line in sys.stdin:
 """
 
 
-def test_nothing_that_was_acknowledged_is_lost_when_a_process_is_killed(place: Place) -> None:
+def test_nothing_that_was_acknowledged_is_lost_when_a_process_is_killed(workspace: Workspace) -> None:
     chance = random.Random(7)
-    process = place.start(RECORDING)
+    process = workspace.start(RECORDING)
     assert process.stdin is not None
     assert process.stdout is not None
     acknowledged: dict[str, int] = {}
@@ -60,15 +60,15 @@ def test_nothing_that_was_acknowledged_is_lost_when_a_process_is_killed(place: P
         acknowledged[run_id] = max(int(line) for line in lines if line[0].isdigit())
     finished(process)
 
-    with SqliteJournal(place.path) as journal:
+    with SqliteJournal(workspace.path) as journal:
         for run_id, count in acknowledged.items():
             events = all_events(journal, run_id)
-            told = [event.payload["n"] for event in events if event.type == "step"]
-            assert told[:count] == list(range(1, count + 1)), f"{run_id} lost acknowledged events"
+            steps = [event.payload["n"] for event in events if event.type == "step"]
+            assert steps[:count] == list(range(1, count + 1)), f"{run_id} lost acknowledged events"
             assert [event.number for event in events] == list(range(1, len(events) + 1))
             assert verification_of(events).answer is Completeness.OPEN  # no gap, and no count: it was killed
     assert sum(acknowledged.values()) > KILLS
-    assert sound(place.path)
+    assert sound(workspace.path)
 
 
 def sound(path: Path) -> bool:

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 QUICK_MS = 20.0
 
 
-class Heard:
+class ReceivedChanges:
     """Changes as they are told, to be waited for."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ async def write(http: httpx2.AsyncClient, project: str, path: str, text: str) ->
     answer.raise_for_status()
 
 
-async def looked(polling: DocumentPolling, *paths: str) -> None:
+async def until_listed(polling: DocumentPolling, *paths: str) -> None:
     """Until a look has found these files."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while set(polling.files) != set(paths):  # noqa: ASYNC110 - the first look calls nobody back
@@ -47,52 +47,52 @@ async def looked(polling: DocumentPolling, *paths: str) -> None:
 async def test_files_that_are_made_changed_and_deleted_are_told(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
-    heard = Heard()
+    received = ReceivedChanges()
     await write(http, project, "old.md", "there before")
 
-    async with DocumentPolling(client, project, interval_ms=QUICK_MS, on_document_change=heard) as polling:
-        await looked(polling, "old.md")
+    async with DocumentPolling(client, project, interval_ms=QUICK_MS, on_document_change=received) as polling:
+        await until_listed(polling, "old.md")
         await write(http, project, "new.md", "one")
-        await heard.until(("new.md", "created"))
+        await received.until(("new.md", "created"))
         await write(http, project, "new.md", "one more")
-        await heard.until(("new.md", "modified"))
+        await received.until(("new.md", "modified"))
         await http.delete(f"/api/projects/{project}/content/old.md")
-        await heard.until(("old.md", "deleted"))
+        await received.until(("old.md", "deleted"))
 
-    assert ("old.md", "created") not in heard.changes
-    assert len(heard.changes) == 3
+    assert ("old.md", "created") not in received.changes
+    assert len(received.changes) == 3
 
 
 async def test_only_the_files_that_were_asked_for_are_told(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
-    heard = Heard()
+    received = ReceivedChanges()
     await write(http, project, "start.md", "")
     polling = DocumentPolling(
-        client, project, file_paths=["b.md"], interval_ms=QUICK_MS, on_document_change=heard
+        client, project, file_paths=["b.md"], interval_ms=QUICK_MS, on_document_change=received
     )
 
     async with polling:
-        await looked(polling, "start.md")
+        await until_listed(polling, "start.md")
         await write(http, project, "a.md", "not asked for")
         await write(http, project, "b.md", "asked for")
-        await heard.until(("b.md", "created"))
+        await received.until(("b.md", "created"))
 
-    assert heard.changes == [("b.md", "created")]
+    assert received.changes == [("b.md", "created")]
 
 
 async def test_a_document_is_brought_up_to_date_before_its_change_is_told(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
-    heard = Heard()
+    received = ReceivedChanges()
     await write(http, project, "notes.md", "Hello")
 
-    async with DocumentPolling(client, project, interval_ms=QUICK_MS, on_document_change=heard) as polling:
-        await looked(polling, "notes.md")
+    async with DocumentPolling(client, project, interval_ms=QUICK_MS, on_document_change=received) as polling:
+        await until_listed(polling, "notes.md")
         document = await polling.document("notes.md")
         assert str(document.get("content", type=Text)) == "Hello"
         await write(http, project, "notes.md", "Hello, 😀 world")
-        await heard.until(("notes.md", "modified"))
+        await received.until(("notes.md", "modified"))
 
         assert str(document.get("content", type=Text)) == "Hello, 😀 world"
 

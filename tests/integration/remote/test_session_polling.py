@@ -29,8 +29,8 @@ async def warn(http: httpx2.AsyncClient, project: str, turn_id: str, *lines: dic
     (await http.post(path, content=body, headers=headers)).raise_for_status()
 
 
-def text(said: str) -> dict[str, object]:
-    return {"type": "assistant", "message": {"content": [{"type": "text", "text": said}]}}
+def text(content: str) -> dict[str, object]:
+    return {"type": "assistant", "message": {"content": [{"type": "text", "text": content}]}}
 
 
 END: dict[str, object] = {"type": "result", "is_error": False, "result": "done"}

@@ -55,7 +55,7 @@ def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: 
     )
 
 
-def said(number: int, *states: ItemState, state: JobState = JobState.STARTED, **more: Any) -> Job:
+def wave_job(number: int, *states: ItemState, state: JobState = JobState.STARTED, **more: Any) -> Job:
     """What the source says of a job: a server for each state, s-11, s-12, …"""
     servers = tuple(
         WorkItem(f"s-{number}{at}", each, source_status=each.value.upper(), **more)
@@ -77,11 +77,11 @@ class Watched:
         self.now = store.add(execution)
         journal.append([start_event(self.now)])
 
-    def hear(self, *jobs: Job, at: int | None = None) -> Execution:
+    def receive(self, *jobs: Job, at: int | None = None) -> Execution:
         """The source has answered so."""
         at = now_ms() if at is None else at
-        known = {job.job_id for wave in self.now.stages for job in wave.jobs}
-        jobs_by_id = {job.job_id: job for job in jobs if job.job_id in known}
+        job_ids = {job.job_id for wave in self.now.stages for job in wave.jobs}
+        jobs_by_id = {job.job_id: job for job in jobs if job.job_id in job_ids}
         answer = SourceResponse(CALL, at, jobs_by_id)
         after = apply_response(self.now, answer)
         events = list(transition_events(self.now, after, at))

@@ -71,7 +71,7 @@ async def test_an_attempt_is_shown_by_its_number(stores: Stores) -> None:
 
         last = (await server.http.get("/api/runs/wf-again")).json()
         first = await server.http.get("/api/runs/wf-again?attempt=1")
-        known = await server.http.get(
+        unchanged = await server.http.get(
             "/api/runs/wf-again?attempt=1", headers={"if-none-match": first.headers["etag"]}
         )
         none = await server.http.get("/api/runs/wf-again?attempt=4")
@@ -97,7 +97,7 @@ async def test_an_attempt_is_shown_by_its_number(stores: Stores) -> None:
         }
         assert (shown["events"], last["events"]) == (4, 2)
         assert last["counts"] == {"agent_start": 1, "workflow_start": 1}
-        assert known.status_code == 304
+        assert unchanged.status_code == 304
         assert (none.status_code, none.json()["error"]["message"]) == (
             400,
             "Run 'wf-again' has 3 attempts, not 4. Use a number from 1 to 3.",

@@ -24,7 +24,15 @@ from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
 from tests.browser.boards import Board
 from tests.contract.tables import REGION
-from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, PENDING, Watched, fresh, said
+from tests.integration.server.execution_stories import (
+    FAILED,
+    GOING,
+    LAUNCHED,
+    PENDING,
+    Watched,
+    fresh,
+    wave_job,
+)
 from tests.integration.server.stores import Served, Stores, dynamodb_stores, served
 
 
@@ -50,7 +58,9 @@ async def test_an_execution_is_listed_with_how_far_its_waves_are(
     server: Served, store: SqliteExecutionStore
 ) -> None:
     watched = Watched(store, server.context.journal, fresh("x-1", "databases", "front", name="east"))
-    watched.hear(said(0, LAUNCHED, FAILED, state=JobState.FINISHED), said(1, GOING, PENDING, PENDING))
+    watched.receive(
+        wave_job(0, LAUNCHED, FAILED, state=JobState.FINISHED), wave_job(1, GOING, PENDING, PENDING)
+    )
 
     page = (await server.http.get("/api/executions")).json()
 
@@ -73,7 +83,7 @@ async def test_one_is_shown_with_servers_verdict_and_evidence(
     server: Served, store: SqliteExecutionStore
 ) -> None:
     watched = Watched(store, server.context.journal, fresh("x-1"))
-    watched.hear(said(0, LAUNCHED, FAILED, state=JobState.FINISHED))
+    watched.receive(wave_job(0, LAUNCHED, FAILED, state=JobState.FINISHED))
 
     shown = (await server.http.get("/api/executions/x-1")).json()
 
@@ -93,7 +103,7 @@ async def test_filters_choose_by_status_mode_source_and_text(
     Watched(store, journal, fresh("x-drill", ago_ms=3000, name="East coast"))
     Watched(store, journal, fresh("x-recovery", ago_ms=2000, mode=Mode.RECOVERY))
     build = Watched(store, journal, fresh("x-build", ago_ms=1000, mode=Mode.JOB, source="codebuild"))
-    build.hear(said(0, LAUNCHED, state=JobState.FINISHED))
+    build.receive(wave_job(0, LAUNCHED, state=JobState.FINISHED))
 
     found = {
         query: ids((await server.http.get(f"/api/executions?{query}")).json())
@@ -141,11 +151,11 @@ async def test_asking_again_costs_no_body_until_something_has_happened(
 ) -> None:
     watched = Watched(store, server.context.journal, fresh("x-1"))
     first = await server.http.get(path)
-    known = {"If-None-Match": first.headers["etag"]}
+    headers = {"If-None-Match": first.headers["etag"]}
 
-    same = await server.http.get(path, headers=known)
+    same = await server.http.get(path, headers=headers)
     watched.change(lease_holder="poller-1", lease_until=watched.now.started_at + 1)
-    other = await server.http.get(path, headers=known)
+    other = await server.http.get(path, headers=headers)
 
     assert (first.status_code, same.status_code, other.status_code) == (200, 304, 200)
     assert same.content == b""
@@ -157,7 +167,7 @@ async def test_two_servers_give_the_same_tags(sqlite_stores: Stores, store: Sqli
         served(sqlite_stores, executions=store) as one,
         served(sqlite_stores, executions=store) as two,
     ):
-        Watched(store, one.context.journal, fresh("x-1")).hear(said(0, LAUNCHED, GOING))
+        Watched(store, one.context.journal, fresh("x-1")).receive(wave_job(0, LAUNCHED, GOING))
 
         tags = [
             (await each.http.get(path)).headers["etag"]
@@ -229,7 +239,7 @@ async def test_one_that_failed_is_not_shown_as_its_namesake_that_succeeded(
 ) -> None:
     for plan_id, state in (("plan-a", LAUNCHED), ("plan-b", FAILED)):
         watched = Watched(store, server.context.journal, fresh("x-1", plan_id=plan_id))
-        watched.hear(said(0, state, state=JobState.FINISHED))
+        watched.receive(wave_job(0, state, state=JobState.FINISHED))
 
     found = {}
     for plan_id in ("plan-a", "plan-b"):
@@ -346,7 +356,7 @@ async def test_a_server_over_tables_reads_the_one_of_executions_or_names_what_is
 
     assert page["executions"] == []
     assert "Table 'longwatch-executions' for executions was not found" in page["hint"]
-    assert [told["event"] for told in feed["messages"]] == ["caught_up"]
+    assert [message["event"] for message in feed["messages"]] == ["caught_up"]
 
 
 async def test_they_are_read_where_the_settings_have_them(tmp_path: Path) -> None:

@@ -98,11 +98,11 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(sqlite
             yield b"x" * 100
 
     async with served(sqlite_stores, limits=ServerLimits(body_bytes=1000)) as server:
-        told = await server.http.post(APPEND, content=b"x" * 1001, headers=JSON)
-        untold = await server.http.post(APPEND, content=pieces(), headers=JSON)
+        with_length = await server.http.post(APPEND, content=b"x" * 1001, headers=JSON)
+        without_length = await server.http.post(APPEND, content=pieces(), headers=JSON)
         small = await server.http.post(APPEND, json={"events": []})
 
-    assert [(answer.status_code, code_of(answer)) for answer in (told, untold)] == [
+    assert [(answer.status_code, code_of(answer)) for answer in (with_length, without_length)] == [
         (413, "content_too_large")
     ] * 2
     assert small.status_code == 200

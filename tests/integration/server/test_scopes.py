@@ -62,12 +62,12 @@ def filled(template: str) -> Iterator[str]:
 
 def may(caller: str, method: str, template: str, methods: Any) -> bool:
     """Whether a caller may do this, decided here without the server's table."""
-    known = "GET" if method == "HEAD" else method
-    if known.lower() not in methods:
+    verb = "GET" if method == "HEAD" else method
+    if verb.lower() not in methods:
         return caller == "write"  # it does not exist, which only a writer is told
-    if (known, template) in OPEN:
+    if (verb, template) in OPEN:
         return True
-    reads = known == "GET" or template in QUERIES
+    reads = verb == "GET" or template in QUERIES
     return caller == "write" or (caller == "read" and reads)
 
 
@@ -100,14 +100,14 @@ async def test_each_token_may_do_what_its_scope_says_on_every_route_and_method(l
 async def test_the_schema_says_which_scope_an_operation_needs(api: FastAPI) -> None:
     paths = api.openapi()["paths"]
 
-    said = {
+    scopes = {
         (method.upper(), path): operation["x-required-scope"]
         for path, operations in paths.items()
         for method, operation in operations.items()
     }
 
-    assert {key for key, scope in said.items() if scope == "none"} == OPEN
-    for (method, path), scope in said.items():
+    assert {key for key, scope in scopes.items() if scope == "none"} == OPEN
+    for (method, path), scope in scopes.items():
         if scope != "none":
             assert (scope == "read") == (method == "GET" or path in QUERIES), (method, path)
 

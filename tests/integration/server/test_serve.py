@@ -156,8 +156,8 @@ def test_a_table_that_is_not_there_is_told_before_anything_begins() -> None:
 def test_any_address_but_loopback_demands_a_token_which_is_made_once_and_kept(
     file: Path, tmp_path: Path
 ) -> None:
-    kept = tmp_path / "tokens.json"
-    arguments = (*journal_option(file), "--host", "0.0.0.0", "--token-file", str(kept))
+    token_file = tmp_path / "tokens.json"
+    arguments = (*journal_option(file), "--host", "0.0.0.0", "--token-file", str(token_file))
 
     with serving(*arguments) as server:
         assert server.login is not None
@@ -165,21 +165,21 @@ def test_any_address_but_loopback_demands_a_token_which_is_made_once_and_kept(
         with httpx2.Client(base_url=server.url, timeout=PATIENCE_SECONDS) as browser:
             entered = browser.get(server.login)
             inside = browser.get("/api/runs")
-        written = kept.read_text()
-        mode = stat.S_IMODE(kept.stat().st_mode)
+        written = token_file.read_text()
+        mode = stat.S_IMODE(token_file.stat().st_mode)
         server.stop(signal.SIGINT)
-        told = server.errors()
+        stderr = server.errors()
     with serving(*arguments) as again:
         used = httpx2.get(f"{again.url}/login?{server.login.partition('?')[2]}", timeout=PATIENCE_SECONDS)
 
     assert stranger.status_code == 401
     assert (entered.status_code, inside.status_code) == (200, 200)
     assert mode == 0o600
-    assert kept.read_text() == written
+    assert token_file.read_text() == written
     assert used.status_code == 401
     token = written.split('"')[3]
-    assert token not in told
-    assert str(kept) in told
+    assert token not in stderr
+    assert str(token_file) in stderr
 
 
 def test_the_tokens_can_come_from_the_environment(file: Path) -> None:
@@ -201,11 +201,11 @@ def test_the_tokens_can_come_from_the_environment(file: Path) -> None:
 
 
 def test_a_weak_token_and_an_open_token_file_are_refused(file: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "tokens.json"
-    kept.write_text('{"write": "0123456789abcdef0123"}')
-    kept.chmod(0o644)
+    token_file = tmp_path / "tokens.json"
+    token_file.write_text('{"write": "0123456789abcdef0123"}')
+    token_file.chmod(0o644)
 
-    shared = serve(*journal_option(file), "--port", "0", "--token", "--token-file", str(kept))
+    shared = serve(*journal_option(file), "--port", "0", "--token", "--token-file", str(token_file))
     command = [sys.executable, "-m", "longwatch", "serve", *journal_option(file), "--port", "0", "--token"]
     weak = subprocess.run(
         command,

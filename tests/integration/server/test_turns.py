@@ -104,8 +104,8 @@ async def test_what_a_write_stored_is_in_the_answer_of_any_server_that_is_given_
         for number in range(1, 6):
             fed = await one.http.post(f"{turn}/lines", content=assistant(f"{number}"), headers=LINES)
             position = {"Longwatch-Position": fed.headers["longwatch-position"]}
-            told = [await other.http.get(url, headers=position) for url in (f"{turn}/status", turn)]
-            assert [answer.json()["block_count"] for answer in told] == [number, number]
+            responses = [await other.http.get(url, headers=position) for url in (f"{turn}/status", turn)]
+            assert [answer.json()["block_count"] for answer in responses] == [number, number]
         ended = await one.http.post(f"{turn}/interrupt")
         position = {"Longwatch-Position": ended.headers["longwatch-position"]}
         for url in (f"{turn}/status", turn):
@@ -206,8 +206,8 @@ async def test_requests_that_end_a_turn_at_once_on_two_servers_have_one_answer(s
             position = {"Longwatch-Position": answers[0].headers["longwatch-position"]}
             later = [await each.http.get(f"{turn}/status", headers=position) for each in (one, other)]
 
-            told = [*(answer for answer in answers if answer.status_code == 200), *later]
-            assert len({answer.json()["status"] for answer in told}) == 1
+            settled = [*(answer for answer in answers if answer.status_code == 200), *later]
+            assert len({answer.json()["status"] for answer in settled}) == 1
             assert all(answer.status_code in (200, 409) for answer in answers)
 
 

@@ -59,14 +59,14 @@ def test_the_summary_says_what_was_played() -> None:
 
 def test_a_failing_seed_is_named_and_replays_exactly() -> None:
     found = simulate("tests.simulation.bugs:no_drain", "--seeds", "40", "--jobs", "1")
-    *_, told, how = found.stdout.splitlines()
+    *_, failure, how = found.stdout.splitlines()
     replay = how.removeprefix("replay it: python -m longwatch.testing.simulate ").split()
 
     first, again = simulate(*replay), simulate(*replay)
 
     assert found.returncode == first.returncode == again.returncode == 1
     assert first.stdout == again.stdout
-    seed, digest = told.split()[1], told.split()[4].rstrip(":")
+    seed, digest = failure.split()[1], failure.split()[4].rstrip(":")
     assert first.stdout.splitlines()[-1].startswith(f"seed {seed}, trace {digest}: ")
     assert len(first.stdout.splitlines()) > 20
 

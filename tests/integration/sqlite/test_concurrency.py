@@ -84,9 +84,9 @@ def test_eight_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [process.communicate(timeout=PATIENCE_SECONDS)[1] for process in processes]
+    errors = [process.communicate(timeout=PATIENCE_SECONDS)[1] for process in processes]
 
-    assert said == [""] * 8
+    assert errors == [""] * 8
     with SqliteJournal(path) as journal:
         assert {each.event_id for each in journal.read("wf-1").events} == {f"e{n}" for n in range(8)}
         assert journal.schema_version == len(SCHEMA.scripts())

@@ -243,10 +243,10 @@ def test_a_run_with_an_unreadable_event_is_judged_by_its_summary(path: Path) -> 
     make_abandoned(path)
 
     with SqliteJournal(path) as journal:
-        known = read_known(journal, "run-a")
+        progress = read_known(journal, "run-a")
 
-        assert not known.lifecycle.has_gaps
-        assert Observer(journal).death_of("run-a", known) is not None
+        assert not progress.lifecycle.has_gaps
+        assert Observer(journal).death_of("run-a", progress) is not None
 
 
 def test_a_run_with_an_unreadable_event_and_no_summary_is_not_judged_dead(path: Path) -> None:
@@ -254,10 +254,10 @@ def test_a_run_with_an_unreadable_event_and_no_summary_is_not_judged_dead(path: 
     damage.change(path, "UPDATE runs SET summary = '[1, 2'")
 
     with SqliteJournal(path) as journal:
-        known = read_known(journal, "run-a")
+        progress = read_known(journal, "run-a")
         observed = Observer(journal).find_runs()
 
-        assert known.lifecycle.has_gaps
-        assert Observer(journal).death_of("run-a", known) is None
+        assert progress.lifecycle.has_gaps
+        assert Observer(journal).death_of("run-a", progress) is None
         assert [each.run.status for each in observed.runs] == [Status.RUNNING]
         assert [each.name for run in observed.runs for each in run.conditions] == ["unreadable"]

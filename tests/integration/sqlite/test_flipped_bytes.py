@@ -44,8 +44,8 @@ def spoiled(path: Path, places: list[tuple[int, int]], into: Path) -> Path:
     shutil.rmtree(into)
     into.mkdir()
     data = bytearray(path.read_bytes())
-    for place, change in places:
-        data[place] ^= change
+    for offset, change in places:
+        data[offset] ^= change
     copy = into / "journal.db"
     copy.write_bytes(data)
     return copy
@@ -129,7 +129,7 @@ def test_changed_bytes_in_the_indexes_are_noticed_and_hide_nothing_from_recover(
     data = whole.read_bytes()
     starts = range(damage.PAGE_BYTES, len(data), damage.PAGE_BYTES)
     places = [
-        place for at in starts if data[at] in INDEX_PAGES for place in range(at, at + damage.PAGE_BYTES)
+        offset for at in starts if data[at] in INDEX_PAGES for offset in range(at, at + damage.PAGE_BYTES)
     ]
     path = spoiled(whole, [(places[int(at * len(places))], change) for at, change in changes], scratch)
 
@@ -151,7 +151,7 @@ def test_an_index_in_another_order_is_read_around(whole: Path, scratch: Path) ->
     page = (root - 1) * damage.PAGE_BYTES
     first, second = page + 8 + 2 * 10, page + 8 + 2 * 20  # pointers to two of its cells
     flips = [(first + at, data[first + at] ^ data[second + at]) for at in (0, 1)]
-    path = spoiled(whole, [*flips, *((place + second - first, change) for place, change in flips)], scratch)
+    path = spoiled(whole, [*flips, *((offset + second - first, change) for offset, change in flips)], scratch)
 
     with SqliteJournal(path) as journal:
         assert read_all(journal, "run-a") == damage.chain("run-a")

@@ -261,8 +261,8 @@ def test_what_only_the_log_of_an_emptied_file_had_is_kept(path: Path) -> None:
         ):
             journal.append([event(2)])
 
-    [kept] = path.parent.glob("journal.db.*-wal")
-    assert kept.stat().st_size > 0
+    [saved] = path.parent.glob("journal.db.*-wal")
+    assert saved.stat().st_size > 0
     assert path.stat().st_size == 0
 
 

@@ -54,10 +54,10 @@ def file(tmp_path: Path) -> Path:
                 INSERT_EVENT,
                 (position, run_id, event_id.format(run_id), type_, at, json.dumps(payload)),
             )
-        end_id, _, ended_at, said = end
+        end_id, _, ended_at, fields = end
         origin = [False, [1_000, "", 0, f"{run_id}-1"], "workflow", "nightly", None]
         order = [ended_at, "", 0, end_id.format(run_id)]
-        ending = ["failed", order, not said.get("written_for"), said["error_message"], False]
+        ending = ["failed", order, not fields.get("written_for"), fields["error_message"], False]
         summary = [origin, 1_000, order, "workflow_error", 2, [], 0, ending, None]
         connection.execute(
             INSERT_RUN,

@@ -62,18 +62,18 @@ def test_a_full_disk_is_told_and_the_file_is_sound_afterwards(small_disk: Path) 
     written = 0
 
     with SqliteJournal(path) as journal:
-        told: JournalFull | None = None
-        while told is None:
+        refusal: JournalFull | None = None
+        while refusal is None:
             try:
                 journal.append([event(written, size=5_000)])
                 written += 1
             except JournalFull as error:
-                told = error
+                refusal = error
         full = [each.occurred_at for each in journal.read("wf-1", limit=1_000).events]
         ballast.unlink()
         journal.append([event(written, size=5_000), event(written + 1)])
 
-    assert f"No space left for {path}" in str(told)
+    assert f"No space left for {path}" in str(refusal)
     assert full == list(range(written))  # all that was acknowledged, and nothing else
     assert stored(path) == list(range(written + 2))
     assert sound(path)
@@ -168,16 +168,16 @@ def test_a_read_only_file_is_told_and_left_as_it_was(open_folder: Path) -> None:
         journal.append([event(1)])
     path.chmod(0o444)
 
-    said = as_nobody(path, "write")
+    output = as_nobody(path, "write")
 
-    assert said.startswith(f"ReadOnlyJournal {path} is not writable")
+    assert output.startswith(f"ReadOnlyJournal {path} is not writable")
     assert stored(path) == [1]
 
 
 def test_a_folder_without_the_right_to_write_is_told(open_folder: Path) -> None:
-    said = as_nobody(open_folder / "new" / "journal.db", "write")
+    output = as_nobody(open_folder / "new" / "journal.db", "write")
 
-    assert said.startswith(f"ReadOnlyJournal {open_folder}/new/journal.db is not writable")
+    assert output.startswith(f"ReadOnlyJournal {open_folder}/new/journal.db is not writable")
 
 
 def test_a_folder_without_the_right_to_look_is_told(open_folder: Path) -> None:
@@ -185,10 +185,10 @@ def test_a_folder_without_the_right_to_look_is_told(open_folder: Path) -> None:
     hidden.mkdir(mode=0o700)
     SqliteJournal(hidden / "journal.db").append([event(1)])
 
-    said = as_nobody(hidden / "journal.db", "read")
+    output = as_nobody(hidden / "journal.db", "read")
 
-    assert "Journal" in said
-    assert f"{hidden}/journal.db is not writable" in said
+    assert "Journal" in output
+    assert f"{hidden}/journal.db is not writable" in output
 
 
 def test_a_read_only_disk_is_told_for_reading_and_for_writing(small_disk: Path) -> None:

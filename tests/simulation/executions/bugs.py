@@ -101,23 +101,23 @@ def _deadline_decides(execution: Execution, evidence: tuple[Evidence, ...], now_
     return found
 
 
-def _silence_decides(self: Poller, claim: Claim, told: SourceResult) -> PollReport:
-    if isinstance(told, SourceProblem) and claim.execution.failures >= 2:
+def _silence_decides(self: Poller, claim: Claim, result: SourceResult) -> PollReport:
+    if isinstance(result, SourceProblem) and claim.execution.failures >= 2:
         at = self._clock.now_ms()
-        failed = Verdict(Status.FAILED, at, (Evidence("drs:DescribeJobs", at),), told.message)
+        failed = Verdict(Status.FAILED, at, (Evidence("drs:DescribeJobs", at),), result.message)
         stored = self._store.update(replace(claim.execution, verdict=failed))
         return self._close(stored, claim.began, appended=0)
-    return _settle(self, claim, told)
+    return _settle(self, claim, result)
 
 
 _settle = Poller.settle
 
 
 def _record_before_journal(
-    self: Poller, claim: Claim, record: Execution, told: SourceResponse, new: int
+    self: Poller, claim: Claim, record: Execution, response: SourceResponse, new: int
 ) -> PollReport | int:
-    after = apply_response(record, told)
-    found = _verdict(after, (told.evidence,), told.at)
+    after = apply_response(record, response)
+    found = _verdict(after, (response.evidence,), response.at)
     try:
         stored = self._store.update(
             replace(after, lease_holder=None, lease_until=None)
@@ -126,7 +126,7 @@ def _record_before_journal(
         )
     except VersionConflict:
         return new
-    new += self._append(poller._response_events(record, after, told))
+    new += self._append(poller._response_events(record, after, response))
     if found is not None:
         return self._close(stored, claim.began, appended=new)
     return self._done(stored, Result.POLLED, claim.began, appended=new)
@@ -151,9 +151,9 @@ def _no_reread(self: Poller, execution_id: str, plan_id: str | None) -> Executio
 
 
 def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, SourceResult]:
-    told = _poll_sources(self, claims)
-    by_id = {key.execution_id: answer for key, answer in told.items()}
-    return {key: by_id[key.execution_id] for key in told}
+    results = _poll_sources(self, claims)
+    by_id = {key.execution_id: answer for key, answer in results.items()}
+    return {key: by_id[key.execution_id] for key in results}
 
 
 def _lease_for_ever(execution: Execution, now_ms: int, *, to_other_than: str = "") -> bool:

@@ -166,22 +166,22 @@ def _may_be_behind(case: Case) -> bool:
 
 
 def _transitions(case: Case) -> Iterator[str]:
-    told: Counter[tuple[str, str]] = Counter()
+    reported: Counter[tuple[str, str]] = Counter()
     last: dict[str, str] = {}
     for event in case.events:
         if event.type == "server_transition":
             server_id, state = str(event.payload["server_id"]), str(event.payload["to"])
-            told[server_id, state] += 1
+            reported[server_id, state] += 1
             last[server_id] = state
-    lost = case.world.visible.get(case.plan.key, set()) - told.keys()
+    lost = case.world.visible.get(case.plan.key, set()) - reported.keys()
     if lost:
         yield f"seen and never told: {sorted(lost)}"
     possible = visits(case.plan)
-    twice = {key: times for key, times in told.items() if times > possible.get(key, 0)}
+    twice = {key: times for key, times in reported.items() if times > possible.get(key, 0)}
     # A poller whose clock is far off takes a lease that another one has, and may report a change again.
     if twice and Fault.CLOCKS not in case.world.faults:
         yield f"told more often than it was so: {twice}"
-    kept = {
+    stored = {
         server.item_id: server.state.value
         for wave in case.record.stages
         for job in wave.jobs
@@ -189,7 +189,7 @@ def _transitions(case: Case) -> Iterator[str]:
     }
     if case.is_cancelled or case.is_by_operator:
         # Nothing is written to a record after somebody else ended it, and what was seen by then is told.
-        if not kept.items() <= told.keys():
-            yield f"the record has what its events have not: {kept}"
-    elif kept != last and not _may_be_behind(case):
-        yield f"the record is not what its events add up to: {kept} and {last}"
+        if not stored.items() <= reported.keys():
+            yield f"the record has what its events have not: {stored}"
+    elif stored != last and not _may_be_behind(case):
+        yield f"the record is not what its events add up to: {stored} and {last}"

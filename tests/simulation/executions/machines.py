@@ -40,13 +40,13 @@ class Noting(Poller):
         super().__init__(*arguments, **options)
         self._world = world
 
-    def settle(self, claim: Claim, told: SourceResult) -> PollReport:
-        polled = super().settle(claim, told)
+    def settle(self, claim: Claim, result: SourceResult) -> PollReport:
+        polled = super().settle(claim, result)
         # Who comes late may find an end that another program wrote, and tells that instead of the answer.
         is_written = polled.result in (Result.POLLED, Result.ENDED) and not is_set_by_others(polled.execution)
-        if is_written and not isinstance(told, SourceProblem):
+        if is_written and not isinstance(result, SourceProblem):
             seen = self._world.visible.setdefault(claim.execution.key, set())
-            for job in told.jobs.values():
+            for job in result.jobs.values():
                 seen |= {(each.item_id, each.state.value) for each in job.items}
         return polled
 
@@ -109,19 +109,19 @@ class Machine:
         claim = self.poller.claim(key.execution_id, key.plan_id)
         if not isinstance(claim, Claim):
             return
-        told = self.poller.poll_sources([claim])[claim.execution.key]
+        result = self.poller.poll_sources([claim])[claim.execution.key]
         if self.world.fault_rates is CALM or self.world.depth:
-            self.settle(self.poller, claim, told)
+            self.settle(self.poller, claim, result)
             return
         is_late = self.world.chance(self.world.fault_rates.late)
         delay = self.random.uniform(20.0, 150.0) if is_late else self.random.uniform(0.0, 1.0)
         poller = self.poller
-        self.world.later(delay, lambda: self.guarded(lambda: self.settle(poller, claim, told)))
+        self.world.later(delay, lambda: self.guarded(lambda: self.settle(poller, claim, result)))
 
-    def settle(self, poller: Poller, claim: Claim, told: SourceResult) -> None:
+    def settle(self, poller: Poller, claim: Claim, result: SourceResult) -> None:
         if poller is not self.poller:
             return  # the process that had asked is dead
-        poller.settle(claim, told)
+        poller.settle(claim, result)
 
     def _pause(self, seconds: float) -> float:
         """Nothing races once it is calm, so that it is enough to look now and then."""

@@ -75,10 +75,10 @@ def _wave_fates(plan: ExecutionPlan, wave: WavePlan, seconds: float) -> set[str]
         return None
     if (missing or not fates) and not past_grace:
         return None
-    known = {fate for fate in fates if fate is not None}
+    outcomes = {fate for fate in fates if fate is not None}
     if missing:
-        known.add(CANCELLED if all(_was_cancelled(job) for job in wave.jobs) else BAD)
-    return known or {BAD}
+        outcomes.add(CANCELLED if all(_was_cancelled(job) for job in wave.jobs) else BAD)
+    return outcomes or {BAD}
 
 
 def _fate(mode: Mode, job: JobPlan, server: ServerScript, then: float, seconds: float) -> str | None:

@@ -245,12 +245,12 @@ class SimulatedDrs:
         seconds = self._world.now_of(plan)
         self._world.asked_at[execution.key, at] = seconds
         self._world.asked_at.setdefault((execution.key, self._now_ms()), seconds)
-        known = {job.job_id: job for job in plan.jobs}
+        jobs_by_id = {job.job_id: job for job in plan.jobs}
         jobs: dict[str, Job] = {}
         for job_id in execution.job_ids():
-            told = described(known[job_id], seconds)
-            if told is not None:
-                jobs[job_id] = told
+            description = described(jobs_by_id[job_id], seconds)
+            if description is not None:
+                jobs[job_id] = description
         missing = frozenset(execution.job_ids()) - jobs.keys()
         return SourceResponse("drs:DescribeJobs", at, jobs, missing, polled_at=local, is_dated=True)
 

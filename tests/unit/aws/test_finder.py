@@ -41,7 +41,7 @@ class Container:
         self.store = MemoryExecutionStore()
         self.handed: list[tuple[str, float]] = []  # ids, and seconds after the start
         self.broken: set[str] = set()
-        self.looks = FinderTicks("test", clock=self.clock)
+        self.ticks = FinderTicks("test", clock=self.clock)
 
     def add(self, execution_id: str, state: ItemState = PENDING, **more: Any) -> None:
         self.store.add(replace(drill(state, **more), execution_id=execution_id))
@@ -51,13 +51,13 @@ class Container:
         if execution.execution_id in self.broken:
             raise ConnectionError("no poller today")
         self.handed.append((execution.execution_id, (self.clock.now_ms() - START) / 1000))
-        known = self.store.get(execution.execution_id)
-        assert known is not None
-        self.store.update(replace(known, last_polled_at=self.clock.now_ms()))
+        stored = self.store.get(execution.execution_id)
+        assert stored is not None
+        self.store.update(replace(stored, last_polled_at=self.clock.now_ms()))
 
     def find(self, seconds: float = RUN_SECONDS) -> dict[str, int]:
         watching = WatchingParts(Settings("memory://"), store=self.store, clock=self.clock)
-        return find(watching, self.dispatch, self.looks, seconds=seconds)
+        return find(watching, self.dispatch, self.ticks, seconds=seconds)
 
 
 class Remaining:
@@ -82,7 +82,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     open_parts.cache_clear()
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def metric_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(each) for each in capsys.readouterr().out.splitlines()]
 
 
@@ -94,7 +94,7 @@ class TestAMinute:
 
         assert counts == {"looks": 1, "open": 0, "handed_out": 0, "failed": 0}
         assert container.clock.slept == []
-        (line,) = told(capsys)
+        (line,) = metric_lines(capsys)
         assert (line["Environment"], line["ActivePollingExecutions"]) == ("test", 0)
 
     def test_asks_every_15_seconds_while_servers_start(self, container: Container) -> None:
@@ -145,18 +145,18 @@ class TestAMinute:
     ) -> None:
         container.add("x-1", IN_PROGRESS)
         container.find(seconds=15)
-        known = container.store.get("x-1")
-        assert known is not None
+        stored = container.store.get("x-1")
+        assert stored is not None
         verdict = Verdict(Status.SUCCEEDED, START, EVIDENCE)
-        container.store.update(replace(known, verdict=verdict, closed=True))
+        container.store.update(replace(stored, verdict=verdict, closed=True))
 
         container.find()
 
-        by_type = [line for line in told(capsys) if "ExecutionType" in line]
+        by_type = [line for line in metric_lines(capsys) if "ExecutionType" in line]
         assert [line["ActivePollingExecutions"] for line in by_type] == [1, 1, 0]
 
 
-class TestATableThatDoesNotAnswer:
+class TestATableThatDoesNotRespond:
     class Silent(MemoryExecutionStore):
         """Does not answer the first times."""
 
@@ -249,7 +249,7 @@ class TestLambdaItself:
         counts = handler({}, Remaining(0))
 
         assert counts == {"looks": 1, "open": 1, "handed_out": 0, "failed": 1}
-        assert {line["Environment"] for line in told(capsys)} == {"staging"}
+        assert {line["Environment"] for line in metric_lines(capsys)} == {"staging"}
 
     def test_keeps_its_clients_from_one_invocation_to_the_next(self, environment: pytest.MonkeyPatch) -> None:
         environment.setenv("LONGWATCH_EXECUTIONS", "memory://kept")

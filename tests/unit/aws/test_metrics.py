@@ -94,13 +94,13 @@ class TestADocument:
 
         write(made)
 
-        said = capsys.readouterr()
-        assert said.out.count("\n") == 1
-        assert json.loads(said.out) == made
-        assert said.err == ""
+        captured = capsys.readouterr()
+        assert captured.out.count("\n") == 1
+        assert json.loads(captured.out) == made
+        assert captured.err == ""
 
 
-class TestALookOfTheFinder:
+class TestAFinderPoll:
     def test_is_told_for_all_and_for_each_type(self) -> None:
         survey = Survey(
             due=(drill(IN_PROGRESS),),

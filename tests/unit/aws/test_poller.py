@@ -38,11 +38,11 @@ class Scripted:
 
     name = "drs"
 
-    def __init__(self, told: SourceResult) -> None:
-        self.told = told
+    def __init__(self, result: SourceResult) -> None:
+        self.result = result
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
-        return {each.key: self.told for each in executions}
+        return {each.key: self.result for each in executions}
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -60,7 +60,7 @@ def poller(source: Source, journal: Journal | None = None) -> tuple[Poller, Memo
     return Poller(store, journal or MemoryJournal(), {"drs": source}, clock=FakeClock(START + 1_000)), store
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def metric_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     (line,) = capsys.readouterr().out.splitlines()
     made: dict[str, Any] = json.loads(line)
     return made
@@ -76,9 +76,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 def test_a_poll_answers_what_it_came_to_and_tells_it_as_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     made, _ = poller(Scripted(answer(START + 1_000, job(LAUNCHED, state=JobState.FINISHED))))
 
-    said = poll(EVENT, made, "test")
+    result = poll(EVENT, made, "test")
 
-    assert said == {
+    assert result == {
         "execution_id": "x-1",
         "plan_id": "p-1",
         "result": "ended",
@@ -87,7 +87,7 @@ def test_a_poll_answers_what_it_came_to_and_tells_it_as_metrics(capsys: pytest.C
         "transitions": 4,
         "problem": None,
     }
-    line = told(capsys)
+    line = metric_line(capsys)
     assert (line["Environment"], line["Result"], line["ExecutionsEnded"]) == ("test", "ended", 1)
 
 
@@ -96,13 +96,13 @@ def test_a_source_that_does_not_answer_is_no_failure_of_the_function(
 ) -> None:
     made, store = poller(Scripted(SourceProblem("DRS answered ThrottlingException", 7.0, True)))
 
-    said = poll(EVENT, made, "test")
+    result = poll(EVENT, made, "test")
 
     found = store.get("x-1")
     assert found is not None
-    assert (said["result"], said["problem"]) == ("unanswered", "DRS answered ThrottlingException")
+    assert (result["result"], result["problem"]) == ("unanswered", "DRS answered ThrottlingException")
     assert (found.closed, found.failures, found.lease_holder) == (False, 1, None)
-    assert told(capsys)["PollErrors"] == 1
+    assert metric_line(capsys)["PollErrors"] == 1
 
 
 def test_a_journal_that_does_not_answer_is_one_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_a_journal_that_does_not_answer_is_one_and_is_told(capsys: pytest.Captur
     with pytest.raises(Unreachable):
         poll(EVENT, made, "test")
 
-    line = told(capsys)
+    line = metric_line(capsys)
     assert (line["Result"], line["PollErrors"], line["ExecutionId"]) == ("failed", 1, "x-1")
     found = store.get("x-1")
     assert found is not None
@@ -129,7 +129,7 @@ def test_an_event_without_a_plan_is_refused_where_two_plans_have_the_id(
     with pytest.raises(AmbiguousExecution):
         poll({"execution_id": "x-1"}, made, "test")
 
-    assert told(capsys)["Problem"].startswith("AmbiguousExecution: 2 plans have an execution 'x-1'")
+    assert metric_line(capsys)["Problem"].startswith("AmbiguousExecution: 2 plans have an execution 'x-1'")
     assert [each.last_polled_at for each in store.find()] == [None, None]
 
 
@@ -139,7 +139,7 @@ def test_an_execution_that_is_not_there_fails_the_invocation(capsys: pytest.Capt
     with pytest.raises(ExecutionNotFound):
         poll({"execution_id": "x-2", "plan_id": "p-1"}, made, "test")
 
-    assert told(capsys)["Problem"].startswith("ExecutionNotFound")
+    assert metric_line(capsys)["Problem"].startswith("ExecutionNotFound")
 
 
 @pytest.mark.parametrize("event", [{}, {"execution_id": ""}, {"execution_id": 7}])
@@ -159,9 +159,9 @@ def test_lambda_itself_asks_the_drs_that_the_environment_names(environment: pyte
         waves = (Stage("one", (Job(job_id, region="eu-west-1", account="123456789012"),)),)
         open_executions("memory://poller").add(replace(drill(), stages=waves, total_stages=1))
 
-        said = handler(EVENT, Invoked())
+        result = handler(EVENT, Invoked())
 
-    assert (said["result"], said["status"]) == ("ended", "succeeded")
+    assert (result["result"], result["status"]) == ("ended", "succeeded")
     assert drs.calls == {"DescribeJobs": 1}
 
 
@@ -185,19 +185,19 @@ def test_a_poller_that_learns_polls_as_well(environment: pytest.MonkeyPatch) -> 
     environment.setenv("LONGWATCH_LEARNED_CADENCE", "true")
     open_executions("memory://learning").add(replace(drill(IN_PROGRESS), source="unheard-of"))
 
-    said = handler(EVENT)
+    result = handler(EVENT)
 
-    assert said["result"] == "unanswered"
-    assert "No source 'unheard-of' here" in said["problem"]
+    assert result["result"] == "unanswered"
+    assert "No source 'unheard-of' here" in result["problem"]
 
 
 def test_every_aws_service_that_is_declared_can_be_asked_and_nothing_outside_aws(
     environment: pytest.MonkeyPatch,
 ) -> None:
-    known = sources("123456789012")
+    found = sources("123456789012")
 
-    assert set(known) == {"drs", *AWS}
-    assert {name: source.name for name, source in known.items()} == {name: name for name in known}
+    assert set(found) == {"drs", *AWS}
+    assert {name: source.name for name, source in found.items()} == {name: name for name in found}
 
 
 @pytest.mark.parametrize(("context", "account"), [(Invoked(), "123456789012"), (None, None)])

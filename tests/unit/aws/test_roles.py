@@ -78,10 +78,10 @@ def watching(job_id: str, account: str | None) -> Execution:
 def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, account: str | None) -> None:
     source = DrsSource(partial(account_clients("watcher", OWN), "drs"))
 
-    told = source.poll([watching(drs.play(drill("s-1")), account)])[KEY]
+    result = source.poll([watching(drs.play(drill("s-1")), account)])[KEY]
 
-    assert isinstance(told, SourceResponse)
-    assert not told.missing
+    assert isinstance(result, SourceResponse)
+    assert not result.missing
     assert sts.asked == []
     source.close()
 
@@ -92,7 +92,7 @@ def test_jobs_of_another_account_are_asked_about_with_its_role(drs: DrsSimulator
 
     answers = [source.poll([execution])[KEY] for _ in range(2)]
 
-    assert all(isinstance(told, SourceResponse) for told in answers)
+    assert all(isinstance(result, SourceResponse) for result in answers)
     (asked,) = sts.asked  # the credentials are kept
     assert asked["RoleArn"] == [f"arn:aws:iam::{OTHER}:role/watcher"]
     assert asked["RoleSessionName"] == [SESSION_NAME]
@@ -103,9 +103,9 @@ def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts
     source = DrsSource(partial(account_clients("watcher", OWN), "drs"))
     sts.status = 500
 
-    told = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
+    result = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
-    assert isinstance(told, SourceProblem)
+    assert isinstance(result, SourceProblem)
     assert len(sts.asked) == ATTEMPTS  # as often as any source, and not as boto3 would by itself
     assert drs.calls == {}
     source.close()
@@ -114,9 +114,9 @@ def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts
 def test_without_a_role_another_account_is_a_problem_and_no_job_is_missing(drs: DrsSimulator) -> None:
     source = DrsSource(partial(account_clients(None, OWN), "drs"))
 
-    told = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
+    result = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
-    assert isinstance(told, SourceProblem)
-    assert "AssumeRoleName" in told.message
+    assert isinstance(result, SourceProblem)
+    assert "AssumeRoleName" in result.message
     assert drs.calls == {}
     source.close()

@@ -19,7 +19,7 @@ class Story:
         self._at = at
         self._producer = producer
 
-    def tell(
+    def add(
         self,
         type: str,
         payload: Mapping[str, object] | None = None,
@@ -62,7 +62,7 @@ class Story:
         after: int = 0,
     ) -> None:
         """A tool call from its start to its end."""
-        self.tell(
+        self.add(
             "tool_call",
             {"operation": name, "status": "started"},
             after=after,
@@ -77,18 +77,18 @@ class Story:
         }
         if error:
             ending["error_message"] = error
-        self.tell("tool_call", ending, after=takes, agent=agent, call=call, parent=parent)
+        self.add("tool_call", ending, after=takes, agent=agent, call=call, parent=parent)
 
     def close(self) -> None:
-        self.tell("producer_closed", {"count": len(self.events) + 1})
+        self.add("producer_closed", {"count": len(self.events) + 1})
 
 
 def killed(*, at: int = START_MS) -> list[Event]:
     """A run whose process was killed 207 ms after its start, which was noticed after 24 s."""
     story = Story("wf-d1ed", at=at)
-    story.tell("workflow_start", {"name": "nightly", "process": {"host": "vm", "pid": 7, "id": "7" * 16}})
-    story.tell("agent_start", agent="planner", call="c1", after=7)
-    story.tell("tool_call", {"operation": "dig", "status": "started"}, call="c2", parent="c1", after=200)
+    story.add("workflow_start", {"name": "nightly", "process": {"host": "vm", "pid": 7, "id": "7" * 16}})
+    story.add("agent_start", agent="planner", call="c1", after=7)
+    story.add("tool_call", {"operation": "dig", "status": "started"}, call="c2", parent="c1", after=200)
     death = {
         "status": "died",
         "written_for": True,
@@ -108,27 +108,27 @@ def killed(*, at: int = START_MS) -> list[Event]:
 def again(*, at: int = START_MS) -> list[Event]:
     """A run id that was started three times: the first attempt failed, the second reported nothing."""
     story = Story("wf-again", at=at)
-    story.tell("workflow_start", {"name": "nightly", "attempt": "a" * 8})
-    story.tell("agent_start", agent="one", call="c1", after=100)
-    story.tell("agent_end", {"status": "failed"}, agent="one", call="c1", after=900)
-    story.tell("workflow_error", {"error_message": "no rows", "attempt": "a" * 8}, after=10)
-    story.tell("workflow_start", {"name": "nightly", "attempt": "b" * 8}, after=60_000)
-    story.tell("agent_start", agent="two", call="c2", after=100)
-    story.tell("workflow_start", {"name": "nightly", "attempt": "c" * 8}, after=60_000)
-    story.tell("agent_start", agent="three", call="c3", after=100)
+    story.add("workflow_start", {"name": "nightly", "attempt": "a" * 8})
+    story.add("agent_start", agent="one", call="c1", after=100)
+    story.add("agent_end", {"status": "failed"}, agent="one", call="c1", after=900)
+    story.add("workflow_error", {"error_message": "no rows", "attempt": "a" * 8}, after=10)
+    story.add("workflow_start", {"name": "nightly", "attempt": "b" * 8}, after=60_000)
+    story.add("agent_start", agent="two", call="c2", after=100)
+    story.add("workflow_start", {"name": "nightly", "attempt": "c" * 8}, after=60_000)
+    story.add("agent_start", agent="three", call="c3", after=100)
     return story.events
 
 
 def research(run_id: str = "wf-1a2b3c4d", *, at: int = START_MS) -> list[Event]:
     """A workflow of two agents; one tool fails and is tried again."""
     story = Story(run_id, at=at, producer=f"p-{run_id[-4:]}")
-    story.tell("workflow_start", {"name": "research report"})
-    story.tell("agent_start", after=20, agent="planner", call="a1")
+    story.add("workflow_start", {"name": "research report"})
+    story.add("agent_start", after=20, agent="planner", call="a1")
     story.tool("outline", agent="planner", call="t1", parent="a1", takes=850, after=100)
-    story.tell(
+    story.add(
         "agent_end", {"status": "completed", "duration_ms": 1200}, after=250, agent="planner", call="a1"
     )
-    story.tell("agent_start", after=5, agent="researcher", call="a2")
+    story.add("agent_start", after=5, agent="researcher", call="a2")
     story.tool(
         "web.search",
         agent="researcher",
@@ -139,9 +139,9 @@ def research(run_id: str = "wf-1a2b3c4d", *, at: int = START_MS) -> list[Event]:
     )
     story.tool("web.search", agent="researcher", call="t3", parent="a2", takes=1250, after=500)
     story.tool("資料を読む", agent="researcher", call="t4", parent="a2", takes=4200, after=10)
-    story.tell("note", {"message": "three sources \x1b[31magree\x1b[0m"}, after=40, agent="researcher")
-    story.tell("agent_end", {"status": "completed", "duration_ms": 9000}, agent="researcher", call="a2")
-    story.tell("workflow_complete", {"status": "completed", "execution_time_ms": 10225}, after=15)
+    story.add("note", {"message": "three sources \x1b[31magree\x1b[0m"}, after=40, agent="researcher")
+    story.add("agent_end", {"status": "completed", "duration_ms": 9000}, agent="researcher", call="a2")
+    story.add("workflow_complete", {"status": "completed", "execution_time_ms": 10225}, after=15)
     story.close()
     return story.events
 
@@ -149,9 +149,9 @@ def research(run_id: str = "wf-1a2b3c4d", *, at: int = START_MS) -> list[Event]:
 def failing(run_id: str = "wf-1b00ffee", *, at: int = START_MS + 60_000) -> list[Event]:
     """A workflow that ended with an error."""
     story = Story(run_id, at=at, producer=f"p-{run_id[-4:]}")
-    story.tell("workflow_start", {"name": "nightly import"})
+    story.add("workflow_start", {"name": "nightly import"})
     story.tool("load", agent="loader", call="t1", takes=90, error="ValueError: no rows")
-    story.tell("workflow_error", {"error_message": "ValueError: no rows", "status": "failed"}, after=5)
+    story.add("workflow_error", {"error_message": "ValueError: no rows", "status": "failed"}, after=5)
     story.close()
     return story.events
 

@@ -237,10 +237,10 @@ def test_bad_lines_are_all_told_and_nothing_is_imported(file: str, tmp_path: Pat
     with pytest.raises(InvalidInput) as caught:
         invoke("import", "bad.jsonl", "--journal", "sqlite:///copy.db")
 
-    told = str(caught.value).splitlines()
-    assert told[0] == "25 invalid lines, nothing imported:"
-    assert told[1] == "line 17: field run_id is missing"
-    assert told[21] == "… and 5 more"
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "25 invalid lines, nothing imported:"
+    assert lines[1] == "line 17: field run_id is missing"
+    assert lines[21] == "… and 5 more"
     assert not (tmp_path / "copy.db").exists()
 
 
@@ -281,7 +281,7 @@ def test_a_producers_name_cannot_steer_the_terminal() -> None:
     from tests.unit.cli.samples import Story
 
     story = Story(producer="\x1b[2J")
-    story.tell("note")
+    story.add("note")
     verifier = Verifier()
     verifier.add(story.events[0])
 
@@ -420,11 +420,11 @@ def test_a_part_that_breaks_is_a_problem_and_not_a_crash() -> None:
     def broken(finding: Finding) -> None:
         raise RuntimeError("out of order")
 
-    def told(finding: Finding) -> None:
+    def locked(finding: Finding) -> None:
         raise JournalUnusable("It is locked. Wait.")
 
     assert run_check("Journal", broken).problems == ["RuntimeError: out of order"]
-    assert run_check("Journal", told).problems == ["It is locked. Wait."]
+    assert run_check("Journal", locked).problems == ["It is locked. Wait."]
 
 
 def test_a_misspelt_variable_is_noticed() -> None:

@@ -125,10 +125,10 @@ def test_recover_salvages_the_rest_into_a_new_file_and_reports_counts(path: Path
     done = invoke("recover", "journal.db", "--to", "new.db", "-o", "json")
     again = invoke("doctor", "--journal", "sqlite:///new.db", "--full", "-o", "json")
 
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     assert done.return_value == 1
-    assert (told["salvaged"], told["unreadable"], told["runs"]) == (3 * damage.EVENTS - 1, 1, 3)
-    assert told["affected_runs"] == ["run-b"]
+    assert (report["salvaged"], report["unreadable"], report["runs"]) == (3 * damage.EVENTS - 1, 1, 3)
+    assert report["affected_runs"] == ["run-b"]
     assert path.read_bytes() == before
     assert not json.loads(again.stdout)["parts"]["integrity"]["problems"]
     assert invoke("verify", "run-b", "--journal", "sqlite:///new.db").return_value == 1

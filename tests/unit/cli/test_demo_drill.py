@@ -32,11 +32,11 @@ def text(line: StyledLine) -> str:
 def test_the_line_says_how_far_the_drill_is_and_fits(width: int) -> None:
     drill = new_drill("drill-1", 1_000_000)
 
-    said = text(drill_line(drill, now_ms=1_004_000, width=width))
+    line = text(drill_line(drill, now_ms=1_004_000, width=width))
 
-    assert "East coast drill" in said
-    assert "0 of 9 done, 0/3 waves  4.0 s" in said
-    assert len(said) <= max(width, 62)
+    assert "East coast drill" in line
+    assert "0 of 9 done, 0/3 waves  4.0 s" in line
+    assert len(line) <= max(width, 62)
 
 
 def test_past_drills_are_made_once_and_say_how_long_one_takes() -> None:

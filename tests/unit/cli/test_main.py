@@ -75,12 +75,12 @@ def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
 ) -> None:
     code = run(arguments)
 
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code == 2
-    assert told.out == ""
-    assert told.err.startswith("longwatch: ")
-    assert told.err.count("\n") == 1
-    assert hint in told.err
+    assert captured.out == ""
+    assert captured.err.startswith("longwatch: ")
+    assert captured.err.count("\n") == 1
+    assert hint in captured.err
 
 
 @pytest.mark.parametrize(

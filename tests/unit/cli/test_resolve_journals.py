@@ -59,7 +59,7 @@ def test_the_latest_of_no_runs_says_so() -> None:
 def test_events_that_arrived_late_are_exported_in_their_order() -> None:
     story = Story()
     for number in range(2500):
-        story.tell("note", {"n": number}, after=1)
+        story.add("note", {"n": number}, after=1)
     journal = MemoryJournal(clock=FakeClock())
     journal.append(story.events[1000:])
     journal.append(story.events[:1000])

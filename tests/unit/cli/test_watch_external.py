@@ -46,10 +46,10 @@ class Scripted:
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()
         self.asked_at.append(now)
-        said = self._states.pop(0) if len(self._states) > 1 else self._states[0]
-        if isinstance(said, SourceProblem):
-            return {each.key: said for each in executions}
-        job = Job("j-1", said[0], (WorkItem("s-1", said[1]),))
+        state = self._states.pop(0) if len(self._states) > 1 else self._states[0]
+        if isinstance(state, SourceProblem):
+            return {each.key: state for each in executions}
+        job = Job("j-1", state[0], (WorkItem("s-1", state[1]),))
         wish = self.wish_seconds
         next_at = None if wish is None else now + round(wish * 1000)
         answer = SourceResponse("scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish)

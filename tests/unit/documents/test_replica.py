@@ -60,28 +60,28 @@ def test_updates_in_every_order_give_one_text() -> None:
     for seed in range(50):
         order = list(updates)
         random.Random(seed).shuffle(order)
-        kept: list[bytes] = []
+        log: list[bytes] = []
         waits = False
         for update in order:
-            replica = Replica(kept, waits=waits)
+            replica = Replica(log, waits=waits)
             stored = replica.merge(update)
             assert stored is not None
             assert replica.merge(update) is None
-            kept, waits = [replica.state()], replica.waits
+            log, waits = [replica.state()], replica.waits
         assert not waits
-        assert Replica(kept).text() == "".join(words)
+        assert Replica(log).text() == "".join(words)
 
 
 def test_a_waiting_document_tells_so_until_nothing_waits() -> None:
     first, second, third = updates_of("a", "b", "c")
     replica = Replica()
-    told = []
+    waiting = []
 
     for update in (third, first, second):
         replica.merge(update)
-        told.append(replica.waits)
+        waiting.append(replica.waits)
 
-    assert told == [True, True, False]
+    assert waiting == [True, True, False]
 
 
 @given(st.binary(max_size=60))
@@ -130,10 +130,10 @@ def test_a_damaged_store_is_told_from_a_bad_update() -> None:
 
 
 def test_one_author_goes_on_where_it_left_off() -> None:
-    kept: list[bytes] = []
+    log: list[bytes] = []
     for text in ("one", "one two", "two", "two 😀 three"):
-        update = Replica(kept, author=5).write_text(text)
-        kept.append(update)
-        assert Replica(kept).text() == text
+        update = Replica(log, author=5).write_text(text)
+        log.append(update)
+        assert Replica(log).text() == text
 
-    assert len(Replica(kept).state()) < 80
+    assert len(Replica(log).state()) < 80

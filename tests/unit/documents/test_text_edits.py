@@ -19,7 +19,7 @@ def test_the_edits_of_two_texts_turn_one_into_the_other(old: str, new: str) -> N
     changes = find_edits(old, new)
 
     assert apply_edits(old, changes) == new
-    ends = [place for change in changes for place in (change.start, change.end)]
+    ends = [position for change in changes for position in (change.start, change.end)]
     assert ends == sorted(ends)
 
 
@@ -49,14 +49,14 @@ def test_what_two_writers_insert_is_there_and_what_they_delete_is_gone(
     moved = rebase_edits(changes, others)
     merged = apply_edits(apply_edits(base, others), moved)
 
-    kept = surviving(base, [*changes, *others])
+    unchanged = surviving(base, [*changes, *others])
     inserted = sorted("".join(change.new for change in [*changes, *others]))
-    assert sorted(merged) == sorted([*kept, *inserted])
+    assert sorted(merged) == sorted([*unchanged, *inserted])
 
 
 def surviving(base: str, changes: list[TextEdit]) -> str:
-    gone = {place for change in changes for place in range(change.start, change.end)}
-    return "".join(each for place, each in enumerate(base) if place not in gone)
+    gone = {position for change in changes for position in range(change.start, change.end)}
+    return "".join(each for position, each in enumerate(base) if position not in gone)
 
 
 @pytest.mark.parametrize(

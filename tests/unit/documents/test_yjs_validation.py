@@ -47,7 +47,7 @@ def test_values_in_values_in_values_are_refused(kind: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("update", "told"),
+    ("update", "message"),
     [
         (number(10**8) + b"\x00\x00", "announced"),
         (b"\x01" + number(10**8) + b"\x01\x00\x00\x00", "announced"),
@@ -65,8 +65,8 @@ def test_values_in_values_in_values_are_refused(kind: bytes) -> None:
         (b"", "Invalid Yjs update"),
     ],
 )
-def test_numbers_that_can_not_be_are_refused(update: bytes, told: str) -> None:
-    with pytest.raises(InvalidUpdate, match=told):
+def test_numbers_that_can_not_be_are_refused(update: bytes, message: str) -> None:
+    with pytest.raises(InvalidUpdate, match=message):
         check_update(update)
 
 

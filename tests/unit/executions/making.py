@@ -71,5 +71,5 @@ def action(state: StepState, run_id: str = "r-1", **more: Any) -> Step:
 
 def answer(at: int, *jobs: Job, missing: tuple[str, ...] = ()) -> SourceResponse:
     """What the source says, without what only a poll knows."""
-    told: Mapping[str, Job] = {each.job_id: each for each in jobs}
-    return SourceResponse("drs:DescribeJobs", at, told, frozenset(missing))
+    jobs_by_id: Mapping[str, Job] = {each.job_id: each for each in jobs}
+    return SourceResponse("drs:DescribeJobs", at, jobs_by_id, frozenset(missing))

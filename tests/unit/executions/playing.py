@@ -27,7 +27,7 @@ class PlayedSource:
         self.asked: list[list[str]] = []  # the executions of each question
         self._clock = clock
 
-    def say(self, *jobs: Job) -> None:
+    def set_jobs(self, *jobs: Job) -> None:
         self.jobs = {job.job_id: job for job in jobs}
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
@@ -37,8 +37,8 @@ class PlayedSource:
 
     def _answer(self, execution: Execution, at: int) -> SourceResponse:
         wanted = execution.job_ids()
-        known = {each: self.jobs[each] for each in wanted if each in self.jobs}
-        return SourceResponse("drs:DescribeJobs", at, known, frozenset(wanted) - known.keys())
+        listed = {each: self.jobs[each] for each in wanted if each in self.jobs}
+        return SourceResponse("drs:DescribeJobs", at, listed, frozenset(wanted) - listed.keys())
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -94,7 +94,7 @@ class Pollers(RuleBasedStateMachine):
     def begin(self, mode: Mode) -> None:
         waves = (Stage("one", (Job("j-1"),)), Stage("two", (Job("j-2"),)))
         self.store.add(execution(*waves, mode=mode, started_at=self.clock.now_ms()))
-        self.source.say(*self.truth.values())
+        self.source.set_jobs(*self.truth.values())
 
     def poller(self, holder: str) -> Poller:
         return Poller(self.store, self.journal, {"drs": self.source}, clock=self.clock, holder=holder)
@@ -114,7 +114,7 @@ class Pollers(RuleBasedStateMachine):
         over = all(each.state in FINAL for each in servers)
         state = JobState.FINISHED if over else JobState.STARTED
         self.truth[job_id] = replace(job, items=servers, state=state)
-        self.source.say(*self.truth.values())
+        self.source.set_jobs(*self.truth.values())
 
     @rule(holder=st.sampled_from(POLLERS), throttled=st.booleans())
     def somebody_asks(self, holder: str, throttled: bool) -> None:
@@ -139,15 +139,15 @@ class Pollers(RuleBasedStateMachine):
     @rule(data=st.data())
     def an_answer_is_settled(self, data: st.DataObject) -> None:
         holder = data.draw(st.sampled_from(sorted(self.asking)))
-        claim, told = self.asking.pop(holder)
+        claim, result = self.asking.pop(holder)
         try:
-            polled = self.poller(holder).settle(claim, told)
+            polled = self.poller(holder).settle(claim, result)
         except Crashed:
             return
         is_written = polled.result in (Result.POLLED, Result.ENDED) and not self.cancelled
-        if is_written and not isinstance(told, SourceProblem):
+        if is_written and not isinstance(result, SourceProblem):
             self.seen |= {
-                (server.item_id, server.state.value) for job in told.jobs.values() for server in job.items
+                (server.item_id, server.state.value) for job in result.jobs.values() for server in job.items
             }
 
     @rule(moment=st.sampled_from(["before update", "after update", "before append", "after append"]))
@@ -169,7 +169,7 @@ class Pollers(RuleBasedStateMachine):
         assert found is not None
         return found
 
-    def told(self) -> set[tuple[str, str]]:
+    def reported_states(self) -> set[tuple[str, str]]:
         """Every state of every server that the journal tells of."""
         return {
             (str(event.payload["server_id"]), str(event.payload["to"]))
@@ -195,15 +195,15 @@ class Pollers(RuleBasedStateMachine):
     def every_change_that_was_settled_is_told_and_none_twice(self) -> None:
         events = events_of(self.journal, "p-1/x-1")
 
-        assert self.seen <= self.told()
+        assert self.seen <= self.reported_states()
         assert len({event.event_id for event in events}) == len(events)
 
     @invariant()
     def the_record_has_nothing_that_the_journal_has_not(self) -> None:
         found = self.store.get("x-1")
-        kept = {(server.item_id, server.state.value) for _, server in found.items()} if found else set()
+        recorded = {(server.item_id, server.state.value) for _, server in found.items()} if found else set()
 
-        assert kept <= self.told()
+        assert recorded <= self.reported_states()
 
     def teardown(self) -> None:
         """With nothing failing any more, everything that has ended is closed, and the journal agrees."""

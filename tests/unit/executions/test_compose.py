@@ -61,9 +61,9 @@ class Parted:
 
     def lease(self) -> None:
         """Let another poller hold the drill."""
-        known = self.store.get("x-1")
-        assert known is not None
-        self.store.update(replace(known, lease_holder="another", lease_until=START + 60_000))
+        stored = self.store.get("x-1")
+        assert stored is not None
+        self.store.update(replace(stored, lease_holder="another", lease_until=START + 60_000))
 
 
 def test_a_finder_opens_neither_the_journal_nor_a_source(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_the_history_is_not_read_by_a_poller_that_comes_too_late() -> None:
     assert (polled.result, made.journal.reads) == (Result.BUSY, 0)
 
 
-@pytest.mark.parametrize(("learned", "looks"), [(False, [0.0]), (True, [0.0, 2.5, 5.0, 7.5, 10.0])])
-def test_a_finder_looks_sooner_again_where_pollers_learn(learned: bool, looks: list[float]) -> None:
+@pytest.mark.parametrize(("learned", "polled_at"), [(False, [0.0]), (True, [0.0, 2.5, 5.0, 7.5, 10.0])])
+def test_a_finder_looks_sooner_again_where_pollers_learn(learned: bool, polled_at: list[float]) -> None:
     made, at = Parted(learned=learned), []
 
     def note(tick: Tick) -> None:
@@ -177,7 +177,7 @@ def test_a_finder_looks_sooner_again_where_pollers_learn(learned: bool, looks: l
 
     made.parts.finder(lambda execution: None, on_tick=note).run(seconds=10)
 
-    assert at == looks
+    assert at == polled_at
 
 
 def test_nothing_else_composes_them() -> None:

@@ -19,7 +19,7 @@ from longwatch.executions.model import ItemState, Verdict
 from longwatch.model.summary import Status
 from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, MINUTE, PENDING, SECOND, START, drill
 
-ASKED = START + MINUTE
+POLLED_AT = START + MINUTE
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ ASKED = START + MINUTE
 def test_it_is_due_a_whole_interval_after_the_last_poll_and_not_a_millisecond_before(
     state: tuple[ItemState, ...], seconds: int
 ) -> None:
-    polled = drill(*state, last_polled_at=ASKED)
+    polled = drill(*state, last_polled_at=POLLED_AT)
 
-    assert not is_due(polled, ASKED)
-    assert not is_due(polled, ASKED + seconds * SECOND - 1)
-    assert is_due(polled, ASKED + seconds * SECOND)
-    assert is_due(polled, ASKED + seconds * SECOND + 1)
+    assert not is_due(polled, POLLED_AT)
+    assert not is_due(polled, POLLED_AT + seconds * SECOND - 1)
+    assert is_due(polled, POLLED_AT + seconds * SECOND)
+    assert is_due(polled, POLLED_AT + seconds * SECOND + 1)
 
 
 def test_one_that_was_never_asked_about_is_due_since_its_start() -> None:
@@ -70,21 +70,24 @@ def test_being_told_to_wait_by_the_source_beats_the_deadline() -> None:
 
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (500, 300)])
 def test_a_source_that_does_not_answer_is_left_alone_longer_each_time(failures: int, seconds: int) -> None:
-    assert next_poll_at(drill(PENDING, last_polled_at=ASKED, failures=failures)) == ASKED + seconds * SECOND
+    assert (
+        next_poll_at(drill(PENDING, last_polled_at=POLLED_AT, failures=failures))
+        == POLLED_AT + seconds * SECOND
+    )
 
 
 def test_a_poll_stamped_by_a_clock_that_was_wrong_is_not_waited_for() -> None:
-    ahead = drill(PENDING, last_polled_at=ASKED + CLOCK_TOLERANCE_MS)
+    ahead = drill(PENDING, last_polled_at=POLLED_AT + CLOCK_TOLERANCE_MS)
 
-    assert not is_due(ahead, ASKED)
-    assert is_due(ahead, ASKED - 1)
+    assert not is_due(ahead, POLLED_AT)
+    assert is_due(ahead, POLLED_AT - 1)
 
 
 def test_a_verdict_that_is_known_and_not_told_is_due_at_once() -> None:
-    known = drill(LAUNCHED, last_polled_at=ASKED, verdict=Verdict(Status.SUCCEEDED, ASKED, ()))
+    decided = drill(LAUNCHED, last_polled_at=POLLED_AT, verdict=Verdict(Status.SUCCEEDED, POLLED_AT, ()))
 
-    assert is_due(known, ASKED)
-    assert not is_due(replace(known, closed=True), ASKED)
+    assert is_due(decided, POLLED_AT)
+    assert not is_due(replace(decided, closed=True), POLLED_AT)
 
 
 def test_the_deadline_is_counted_from_the_start() -> None:
@@ -102,21 +105,21 @@ def test_a_closed_one_is_not_overdue() -> None:
 
 
 def test_a_lease_holds_until_its_end() -> None:
-    leased = drill(PENDING, lease_holder="a", lease_until=ASKED)
+    leased = drill(PENDING, lease_holder="a", lease_until=POLLED_AT)
 
-    assert is_leased(leased, ASKED - 1)
-    assert not is_leased(leased, ASKED)
+    assert is_leased(leased, POLLED_AT - 1)
+    assert not is_leased(leased, POLLED_AT)
 
 
 def test_a_lease_of_ones_own_is_no_obstacle() -> None:
-    leased = drill(PENDING, lease_holder="a", lease_until=ASKED)
+    leased = drill(PENDING, lease_holder="a", lease_until=POLLED_AT)
 
-    assert not is_leased(leased, ASKED - 1, to_other_than="a")
-    assert is_leased(leased, ASKED - 1, to_other_than="b")
+    assert not is_leased(leased, POLLED_AT - 1, to_other_than="a")
+    assert is_leased(leased, POLLED_AT - 1, to_other_than="b")
 
 
 def test_a_lease_from_a_clock_that_was_wrong_holds_nobody_up() -> None:
-    leased = drill(PENDING, lease_holder="a", lease_until=ASKED + LONGEST_LEASE_MS + 1)
+    leased = drill(PENDING, lease_holder="a", lease_until=POLLED_AT + LONGEST_LEASE_MS + 1)
 
-    assert not is_leased(leased, ASKED)
-    assert is_leased(leased, ASKED + 1)
+    assert not is_leased(leased, POLLED_AT)
+    assert is_leased(leased, POLLED_AT + 1)

@@ -24,12 +24,12 @@ from tests.unit.executions.making import (
 NOW = START + MINUTE
 
 
-def told(found: Execution) -> dict[str, str]:
+def facts_of(found: Execution) -> dict[str, str]:
     return {fact.about: fact.text for fact in explain_execution(found, NOW)}
 
 
 def test_an_open_one_tells_what_it_waits_for_its_last_response_and_its_next_poll() -> None:
-    facts = told(drill(LAUNCHED, IN_PROGRESS, last_polled_at=NOW, last_answer_at=NOW, last_change_at=NOW))
+    facts = facts_of(drill(LAUNCHED, IN_PROGRESS, last_polled_at=NOW, last_answer_at=NOW, last_change_at=NOW))
 
     assert facts == {
         "waiting for": "s-2 (in progress)",
@@ -44,7 +44,7 @@ def test_an_open_one_tells_what_it_waits_for_its_last_response_and_its_next_poll
 
 
 def test_waves_that_may_come_are_a_reason() -> None:
-    assert told(drill(total_stages=None))["waves"] == "1, and more may follow"
+    assert facts_of(drill(total_stages=None))["waves"] == "1, and more may follow"
 
 
 def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
@@ -62,7 +62,7 @@ def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
 
 
 def test_one_that_another_program_keeps_is_not_asked_about() -> None:
-    assert list(told(drill(closed=True))) == ["closed"]
+    assert list(facts_of(drill(closed=True))) == ["closed"]
 
 
 def test_a_view_has_the_waves_the_servers_and_the_verdict() -> None:
@@ -96,7 +96,7 @@ def test_a_view_has_the_waves_the_servers_and_the_verdict() -> None:
     ],
 )
 def test_the_lease_is_shown_with_its_holder_and_its_expiry(lease: dict[str, Any], text: str) -> None:
-    assert told(drill(LAUNCHED, **lease))["lease"] == text
+    assert facts_of(drill(LAUNCHED, **lease))["lease"] == text
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_next_poll_is_shown_with_the_time_that_is_really_left(
 def test_nothing_is_shown_as_a_response_that_was_not_received() -> None:
     planned = Stage("one", (Job("j-1"),), expected_items=("s-1", "s-2"))
 
-    facts = told(execution(planned, deadline_ms=MINUTE, last_change_at=NOW))
+    facts = facts_of(execution(planned, deadline_ms=MINUTE, last_change_at=NOW))
 
     assert facts["last response"] == "none yet from drs"
     assert facts["phase"] == "pending (no response yet), polled every 45 s"
@@ -135,10 +135,10 @@ def test_nothing_is_shown_as_a_response_that_was_not_received() -> None:
 
 
 def test_a_source_that_asks_for_a_pause_is_polled_after_it() -> None:
-    facts = told(
+    facts = facts_of(
         drill(LAUNCHED, last_polled_at=NOW, next_poll_at=NOW + 40_000, failures=1, last_error="busy")
     )
-    own = told(drill(LAUNCHED, last_polled_at=NOW, last_answer_at=START, failures=2, last_error="busy"))
+    own = facts_of(drill(LAUNCHED, last_polled_at=NOW, last_answer_at=START, failures=2, last_error="busy"))
 
     assert facts["phase"] == "in_progress (no response yet), retried after 40 s, as drs requests"
     assert facts["last error"] == "busy"

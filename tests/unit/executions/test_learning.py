@@ -110,7 +110,7 @@ def test_an_execution_that_ends_is_learned_from_once() -> None:
     world = World(LearnedCadence(past))
     world.poller.poll("x-1")
     world.clock.advance(600)
-    world.source.say(finished(LAUNCHED))
+    world.source.set_jobs(finished(LAUNCHED))
 
     ended = world.poller.poll("x-1")
     world.clock.advance(600)
@@ -122,21 +122,21 @@ def test_an_execution_that_ends_is_learned_from_once() -> None:
 
 
 def test_a_watcher_comes_back_as_soon_as_the_past_asks_for() -> None:
-    world, looks, enough = World(cadence()), [], threading.Event()
+    world, polls, enough = World(cadence()), [], threading.Event()
     world.poller.poll("x-1")
     world.clock.advance(808)
-    world.source.say(job(IN_PROGRESS))
+    world.source.set_jobs(job(IN_PROGRESS))
     world.poller.poll("x-1")
     world.clock.advance(70)
 
     def note(polled: PollReport) -> None:
-        looks.append(world.clock.now_ms())
-        if len(looks) == 4:
+        polls.append(world.clock.now_ms())
+        if len(polls) == 4:
             enough.set()
 
     Watcher(world.store, world.learning(report=note), clock=world.clock).run(stop=enough)
 
-    gaps = [later - earlier for earlier, later in pairwise(looks)]
+    gaps = [later - earlier for earlier, later in pairwise(polls)]
     assert max(gaps) < 10_000  # the plain phases ask every 15 s
     assert min(gaps) >= 2_500
 

@@ -41,7 +41,7 @@ def test_an_operator_says_how_an_execution_ended(desk: Desk, status: Status) -> 
 
 
 def test_closing_corrects_a_verdict_and_the_journal_has_both(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.poller().poll("x-1")
 
     operator(desk).close(desk.record, Status.FAILED, WHY)
@@ -53,7 +53,7 @@ def test_closing_corrects_a_verdict_and_the_journal_has_both(desk: Desk) -> None
 
 def test_no_answer_of_a_source_corrects_what_an_operator_said(desk: Desk) -> None:
     operator(desk).close(desk.record, Status.FAILED, WHY)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
 
     assert desk.poller().poll("x-1").result is Result.CLOSED
     assert desk.poller().review("x-1").result is Result.CLOSED
@@ -123,11 +123,11 @@ def test_a_decision_wins_against_a_poller_that_has_the_last_answer(desk: Desk, d
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.say(DONE)
-    told = poller.poll_sources([claim])[claim.execution.key]
+    desk.source.set_jobs(DONE)
+    result = poller.poll_sources([claim])[claim.execution.key]
 
     decided = decide(operator(desk), desk.record)
-    polled = poller.settle(claim, told)
+    polled = poller.settle(claim, result)
 
     assert desk.record == decided
     assert polled.result in (Result.BUSY, Result.CLOSED)
@@ -169,7 +169,7 @@ def test_a_decision_is_no_activity_of_the_execution(desk: Desk, decide: Deciding
 
 
 def test_a_poller_completes_the_correction_of_an_operator_that_died(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.poller().poll("x-1")
     desk.journal.refuse(lambda event: event.type == "execution_closed")
     with pytest.raises(InvalidEvent):
@@ -189,7 +189,7 @@ def test_a_poller_completes_what_an_operator_that_died_has_begun(desk: Desk, kin
     with pytest.raises(InvalidEvent):
         DECISIONS[kind](operator(desk), desk.record)
     desk.journal.recover()
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     assert desk.poller().poll("x-1").result is Result.BUSY
     desk.clock.advance(LEASE_MS / 1000)
 
@@ -233,10 +233,10 @@ def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
     desk.poller().poll("x-1")
     operator(desk).add_stage(desk.record, Stage("two", (Job("j-2"),)), WHY)
     desk.clock.advance(60)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     assert desk.poller().poll("x-1").result is Result.POLLED
     desk.clock.advance(60)
-    desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
+    desk.source.set_jobs(DONE, finished(LAUNCHED, job_id="j-2"))
 
     assert desk.poller().poll("x-1").result is Result.ENDED
     added = next(event for event in events_of(desk.journal, "p-1/x-1") if event.type == "wave_added")
@@ -245,7 +245,7 @@ def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
 
 def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> None:
     desk = Desk(total_stages=None)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     assert desk.poller().poll("x-1").result is Result.POLLED
 
     operator(desk).set_stage_count(desk.record, 1, WHY)
@@ -268,7 +268,7 @@ def test_a_wave_count_is_stored_in_a_record_that_had_none() -> None:
 
 @pytest.mark.parametrize("kind", ["stop watching", "add a wave", "set the wave count"])
 def test_only_an_open_execution_is_changed(desk: Desk, kind: str) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.poller().poll("x-1")
 
     with pytest.raises(InvalidInput, match=r"x-1 is not open \(succeeded\).*executions close"):
@@ -379,8 +379,8 @@ def test_a_cancel_after_a_decision_of_the_same_second_counts(desk: Desk) -> None
 
 
 def test_an_execution_that_another_program_keeps_is_not_called_running(desk: Desk) -> None:
-    kept = {"ExecutionId": "x-2", "PlanId": "p-1", "Status": "CANCELLING", "StartTime": 1, "Waves": []}
-    desk.store.write(kept)
+    theirs = {"ExecutionId": "x-2", "PlanId": "p-1", "Status": "CANCELLING", "StartTime": 1, "Waves": []}
+    desk.store.write(theirs)
     found = desk.store.get("x-2")
     assert found is not None
 

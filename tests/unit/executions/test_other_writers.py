@@ -27,11 +27,11 @@ def test_a_status_set_during_the_last_answer_survives_and_the_end_is_reported(de
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.say(DONE)
-    told = poller.poll_sources([claim])[claim.execution.key]
+    desk.source.set_jobs(DONE)
+    result = poller.poll_sources([claim])[claim.execution.key]
     desk.write(Status=word)
 
-    polled = poller.settle(claim, told)
+    polled = poller.settle(claim, result)
 
     assert (polled.result, desk.record.status, desk.status) == (
         Result.ENDED,
@@ -43,7 +43,7 @@ def test_a_status_set_during_the_last_answer_survives_and_the_end_is_reported(de
 
 @WORDS
 def test_a_status_set_between_the_verdict_and_the_close_survives(desk: Desk, word: str) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.journal.after_append = lambda: desk.write(Status=word)
 
     polled = desk.poller().poll("x-1")
@@ -60,14 +60,14 @@ def test_a_status_is_kept_to_the_letter_whatever_it_is(desk: Desk, word: object,
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.say(DONE)
-    told = poller.poll_sources([claim])[claim.execution.key]
+    desk.source.set_jobs(DONE)
+    result = poller.poll_sources([claim])[claim.execution.key]
     if is_late:
         desk.journal.after_append = lambda: desk.write(Status=word)
     else:
         desk.write(Status=word)
 
-    poller.settle(claim, told)
+    poller.settle(claim, result)
 
     assert (stored(desk, "Status"), desk.record.status, desk.record.closed) == (word, Status.SUCCEEDED, True)
 
@@ -81,7 +81,7 @@ def test_it_is_polled_until_its_source_reports_an_end(desk: Desk) -> None:
     Finder(desk.store, handed.append, clock=desk.clock).tick()
     assert desk.poller().poll("x-1").result is Result.POLLED
     desk.clock.advance(60)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
 
     assert [each.other_status for each in handed] == ["PAUSED"]
@@ -93,7 +93,7 @@ def test_the_end_time_and_the_type_of_another_writer_stay(desk: Desk) -> None:
     poller, ended = desk.poller(), desk.clock.now_ms() // 1000 + 7
     poller.poll("x-1")
     desk.write(Status="TIMEOUT", EndTime=ended, ExecutionType="FAILBACK")
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
 
     seen = []
     for _ in range(6):

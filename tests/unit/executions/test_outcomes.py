@@ -248,9 +248,9 @@ def test_a_verdict_says_why() -> None:
 
 
 def test_later_truth_corrects_a_verdict_that_was_given() -> None:
-    told = decide_verdict(execution(BAD), EVIDENCE, START)
-    assert told is not None
-    closed = execution(GOOD, verdict=told, closed=True)
+    verdict = decide_verdict(execution(BAD), EVIDENCE, START)
+    assert verdict is not None
+    closed = execution(GOOD, verdict=verdict, closed=True)
 
     later = decide_verdict(closed, EVIDENCE, START + MINUTE)
 

@@ -37,7 +37,7 @@ def test_a_poll_that_brings_nothing_new_tells_nothing(desk: Desk) -> None:
 
 
 def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
 
     polled = desk.poller().poll("x-1")
 
@@ -86,12 +86,12 @@ def test_a_source_that_nobody_has_is_a_problem_and_no_end() -> None:
 
 def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
     desk.clock.advance(30 * 60)
-    desk.source.say(job(IN_PROGRESS))
+    desk.source.set_jobs(job(IN_PROGRESS))
 
     for _ in range(2):
         assert desk.poller().poll("x-1").result is Result.POLLED
         desk.clock.advance(45)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.poller().poll("x-1")
 
     assert types_of(desk.journal, "p-1/x-1").count("execution_asked") == 1
@@ -133,7 +133,7 @@ def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
 
 
 def test_a_verdict_that_was_not_told_is_told_by_the_next_poller_without_asking(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.journal.refuse(lambda event: event.type == "execution_ended")
     with pytest.raises(InvalidEvent):
         desk.poller("a").poll("x-1")
@@ -151,7 +151,7 @@ def test_a_verdict_that_was_not_told_is_told_by_the_next_poller_without_asking(d
 
 def test_a_recovery_waits_for_its_launch_actions() -> None:
     desk = Desk(mode=Mode.RECOVERY)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
 
     for _ in range(GRACE_POLLS - 1):
         assert desk.poller().poll("x-1").result is Result.POLLED
@@ -160,7 +160,7 @@ def test_a_recovery_waits_for_its_launch_actions() -> None:
 
 
 def test_a_job_that_is_missing_keeps_it_open(desk: Desk) -> None:
-    desk.source.say()
+    desk.source.set_jobs()
 
     polled = desk.poller().poll("x-1")
 
@@ -189,7 +189,7 @@ def test_secrets_in_texts_of_a_source_are_not_stored(desk: Desk) -> None:
     secret = "login failed: password=hunter2"
     action = Step("script", "r-1", StepState.FAILED, reason=secret, source_status=secret)
     server = WorkItem("s-1", ItemState.FAILED, steps=(action,), source_status=secret, reason=secret)
-    desk.source.say(replace(finished(), items=(server,), source_status=secret))
+    desk.source.set_jobs(replace(finished(), items=(server,), source_status=secret))
 
     desk.poller(redact=redact_text).poll("x-1")
 

@@ -63,10 +63,10 @@ class DatedSource(PlayedSource):
         local = self._local.now_ms()
         date = self._clock.now_ms() // 1000 * 1000
         return {
-            key: replace(told, at=observed_at(local, [date]), polled_at=local, is_dated=True)
-            if isinstance(told, SourceResponse)
-            else told
-            for key, told in super().poll(executions).items()
+            key: replace(result, at=observed_at(local, [date]), polled_at=local, is_dated=True)
+            if isinstance(result, SourceResponse)
+            else result
+            for key, result in super().poll(executions).items()
         }
 
 
@@ -123,8 +123,8 @@ def test_the_grace_period_is_that_of_the_source_or_of_the_store_for_every_poller
     assert found.verdict.status is status
     assert not found.verdict.late
     assert abs(found.verdict.at - ended_at) < 1_000
-    told = [event.occurred_at for event in events_of(journal, "x-1")]
-    assert all(began <= at <= ended_at + 1_000 for at in told)
+    times = [event.occurred_at for event in events_of(journal, "x-1")]
+    assert all(began <= at <= ended_at + 1_000 for at in times)
 
 
 def test_a_grace_period_takes_three_polls_however_long_it_lasts() -> None:
@@ -143,13 +143,13 @@ def test_a_grace_period_takes_three_polls_however_long_it_lasts() -> None:
 
 @pytest.mark.parametrize("seconds", [(0, -600, 30), (0, 15, 600), (-600, 15, 30), (0, 600, 15, 30)])
 def test_one_wrong_date_ends_no_grace_period(seconds: tuple[int, ...]) -> None:
-    known = execution(Stage("one", (Job("j-1"),)))
+    updated = execution(Stage("one", (Job("j-1"),)))
     for each in seconds:
-        known = apply_response(
-            known, answer(START + each * 1000, Job("j-1", JobState.FINISHED, (WorkItem("s-1"),)))
+        updated = apply_response(
+            updated, answer(START + each * 1000, Job("j-1", JobState.FINISHED, (WorkItem("s-1"),)))
         )
 
-        assert execution_outcome(known, START + each * 1000) is None
+        assert execution_outcome(updated, START + each * 1000) is None
 
 
 def test_a_verdict_that_is_not_reported_yet_is_due_whatever_its_time() -> None:

@@ -21,12 +21,12 @@ class FragileJournal(Fragile, MemoryJournal):
 
 class InMemory(Pollers):
     def open(self) -> tuple[ExecutionStore, Journal]:
-        self.kept, journal = FragileStore(), FragileJournal(clock=self.clock)
-        self.kept.fate = journal.fate = self.fate
-        return self.kept, journal
+        self.records, journal = FragileStore(), FragileJournal(clock=self.clock)
+        self.records.fate = journal.fate = self.fate
+        return self.records, journal
 
     def write(self, record: Mapping[str, object]) -> None:
-        self.kept.write(record)
+        self.records.write(record)
 
 
 TestPollers = InMemory.TestCase

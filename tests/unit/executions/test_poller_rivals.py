@@ -33,12 +33,12 @@ def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.poll_sources([claim])[claim.execution.key]
+    result = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     assert quick.poll("x-1").result is Result.ENDED
 
-    assert slow.settle(claim, told).result is Result.CLOSED
+    assert slow.settle(claim, result).result is Result.CLOSED
 
     assert desk.record.status is desk.status is Status.SUCCEEDED
     assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
@@ -48,11 +48,11 @@ def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.poll_sources([claim])[claim.execution.key]
+    result = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     quick.poll("x-1")
 
-    polled = slow.settle(claim, told)
+    polled = slow.settle(claim, result)
 
     assert (polled.result, polled.appended) == (Result.BUSY, 0)
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
@@ -62,11 +62,11 @@ def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> Non
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.say(DONE)
-    told = poller.poll_sources([claim])[claim.execution.key]
+    desk.source.set_jobs(DONE)
+    result = poller.poll_sources([claim])[claim.execution.key]
     desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
 
-    polled = poller.settle(claim, told)
+    polled = poller.settle(claim, result)
 
     assert polled.result is Result.ENDED
     assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
@@ -74,7 +74,7 @@ def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> Non
 
 
 def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
@@ -96,10 +96,10 @@ def test_a_cancel_between_polls_is_told_when_somebody_looks(desk: Desk) -> None:
 
 
 def test_later_truth_is_told_as_a_correction(desk: Desk) -> None:
-    desk.source.say(finished(FAILED))
+    desk.source.set_jobs(finished(FAILED))
     desk.poller().poll("x-1")
     desk.clock.advance(60)
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
 
     polled = desk.poller().review("x-1")
 
@@ -113,14 +113,14 @@ def test_a_review_leaves_what_another_writer_decided(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.write(Status="CANCELLED")
     desk.poller().poll("x-1")
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
 
     assert desk.poller().review("x-1").result is Result.CLOSED
     assert desk.status is Status.CANCELLED
 
 
 def test_a_review_without_an_answer_changes_nothing(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.poller().poll("x-1")
     desk.source.problem = SourceProblem("no connection")
 
@@ -129,7 +129,7 @@ def test_a_review_without_an_answer_changes_nothing(desk: Desk) -> None:
 
 
 def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk: Desk) -> None:
-    desk.source.say(DONE)
+    desk.source.set_jobs(DONE)
     desk.journal.refuse(lambda event: event.type == "execution_ended")
     with pytest.raises(InvalidEvent):
         desk.poller().poll("x-1")
@@ -146,7 +146,7 @@ def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk
 
 def test_an_end_that_another_writer_repeats_is_told_all_the_same() -> None:
     desk = Desk()
-    desk.source.say(finished(CANCELLED))
+    desk.source.set_jobs(finished(CANCELLED))
     desk.journal.refuse(lambda event: event.type == "execution_ended")
     with pytest.raises(InvalidEvent):
         desk.poller().poll("x-1")
@@ -163,10 +163,10 @@ def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk:
     slow = desk.poller("a")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.poll_sources([claim])[claim.execution.key]
+    result = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(10 * LEASE_MS / 1000)
 
-    polled = slow.settle(claim, told)
+    polled = slow.settle(claim, result)
 
     assert polled.result is Result.POLLED
     assert "server_transition" in types_of(desk.journal, "p-1/x-1")
@@ -177,11 +177,11 @@ def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
     slow, other = desk.poller("a"), desk.poller("b")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.poll_sources([claim])[claim.execution.key]
+    result = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     assert isinstance(other.claim("x-1"), Claim)
 
-    polled = slow.settle(claim, told)
+    polled = slow.settle(claim, result)
 
     assert polled.result is Result.BUSY
     assert types_of(desk.journal, "p-1/x-1") == []
@@ -193,14 +193,14 @@ def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    told = poller.poll_sources([claim])[claim.execution.key]
+    result = poller.poll_sources([claim])[claim.execution.key]
     waves = (desk.record.stored or {})["Waves"]
     assert isinstance(waves, list)
     desk.write(Waves=[*waves, {"WaveName": "two", "JobId": "j-2"}])
 
-    assert poller.settle(claim, told).result is Result.POLLED
+    assert poller.settle(claim, result).result is Result.POLLED
     assert [wave.name for wave in desk.record.stages] == ["one", "two"]
     desk.clock.advance(LEASE_MS / 1000)
-    desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
+    desk.source.set_jobs(DONE, finished(LAUNCHED, job_id="j-2"))
     assert poller.poll("x-1").result is Result.ENDED
     assert replace(desk.record, stages=()).total_stages == 2

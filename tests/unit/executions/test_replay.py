@@ -32,7 +32,7 @@ FRESH = execution(Stage("one", (Job("j-1"),)))
 AT = START + 60_000
 
 
-def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution]:
+def journaled(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution]:
     """A journal in which these answers are told, a minute apart, and what the execution became by them."""
     journal = MemoryJournal()
     for number, step in enumerate(steps, 1):
@@ -73,7 +73,7 @@ def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution
     ],
 )
 def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
-    journal, became = told(*steps)
+    journal, became = journaled(*steps)
 
     again = replay_events(FRESH, unapplied_events(FRESH, journal))
 
@@ -82,7 +82,7 @@ def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
 
 
 def test_only_what_the_record_does_not_know_is_taken() -> None:
-    journal, became = told(job(PENDING), job(IN_PROGRESS))
+    journal, became = journaled(job(PENDING), job(IN_PROGRESS))
 
     assert unapplied_events(became, journal) == []
     assert {event.occurred_at for event in unapplied_events(replace(FRESH, last_answer_at=AT), journal)} == {
@@ -91,7 +91,7 @@ def test_only_what_the_record_does_not_know_is_taken() -> None:
 
 
 def test_a_job_that_is_no_longer_there_is_left_out() -> None:
-    journal, _ = told(job(PENDING))
+    journal, _ = journaled(job(PENDING))
     other = execution(Stage("one", (Job("j-2"),)))
 
     assert replay_events(other, unapplied_events(other, journal)).stages == other.stages
@@ -126,7 +126,7 @@ class Desk:
 def test_a_job_that_is_forgotten_after_it_was_told_of_still_ends() -> None:
     desk = Desk()
     desk.die_after_telling()
-    desk.source.say()
+    desk.source.set_jobs()
 
     polled = desk.poller("next").poll("x-1")
 

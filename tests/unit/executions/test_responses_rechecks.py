@@ -68,7 +68,7 @@ LATER = START + GRACE_MS + 10 * MINUTE
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "is_corrected", "goes_on"),
+    ("reported", "status", "is_corrected", "goes_on"),
     [
         ((finished(PENDING, LAUNCHED),), Status.PARTIAL, False, True),
         ((finished(IN_PROGRESS, LAUNCHED),), Status.PARTIAL, False, True),
@@ -79,20 +79,20 @@ LATER = START + GRACE_MS + 10 * MINUTE
     ],
 )
 def test_what_an_answer_makes_of_an_assumed_verdict(
-    said: tuple[object, ...], status: Status, is_corrected: bool, goes_on: bool
+    reported: tuple[object, ...], status: Status, is_corrected: bool, goes_on: bool
 ) -> None:
     given = replace(ASSUMED, status=Status.PARTIAL, message="s-1 is still pending after its job has finished")
     closed = execution(
         Stage("one", (finished(PENDING, LAUNCHED),)), closed=True, verdict=given, recheck_at=LATER
     )
-    missing = () if said else ("j-1",)
+    missing = () if reported else ("j-1",)
 
-    after = apply_recheck(closed, answer(LATER, *said, missing=missing))  # type: ignore[arg-type]
+    after = apply_recheck(closed, answer(LATER, *reported, missing=missing))  # type: ignore[arg-type]
 
     assert after.verdict is not None
     assert (after.status, after.verdict.at != given.at) == (status, is_corrected)
     assert after.recheck_at == (LATER if goes_on else None)
-    assert bool(after.verdict.assumed) is (goes_on or not said)
+    assert bool(after.verdict.assumed) is (goes_on or not reported)
 
 
 def test_a_certain_verdict_stays_certain_when_it_is_reviewed() -> None:
@@ -108,7 +108,7 @@ def test_a_certain_verdict_stays_certain_when_it_is_reviewed() -> None:
 def failed() -> Desk:
     """One that was closed as failed because its server was still pending after the grace period."""
     desk = Desk()
-    desk.source.say(finished(PENDING))
+    desk.source.set_jobs(finished(PENDING))
     desk.poller().poll("x-1")
     desk.clock.advance(GRACE_MS / 1000 + 60)
     while desk.poller().poll("x-1").result is not Result.ENDED:
@@ -131,25 +131,25 @@ def on_aws(desk: Desk) -> None:
     Finder(desk.store, dispatch, clock=desk.clock).run(0)
 
 
-@pytest.mark.parametrize("look", [embedded, on_aws])
-def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk, look: object) -> None:
-    assert callable(look)
-    look(failed)
+@pytest.mark.parametrize("poll_once", [embedded, on_aws])
+def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk, poll_once: object) -> None:
+    assert callable(poll_once)
+    poll_once(failed)
     asked = len(failed.source.asked)
     failed.clock.advance(120)
-    look(failed)
+    poll_once(failed)
     assert len(failed.source.asked) == asked + 1
-    failed.source.say(DONE)
+    failed.source.set_jobs(DONE)
     failed.clock.advance(300)
 
-    look(failed)
+    poll_once(failed)
 
     assert (failed.record.status, failed.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
     assert types_of(failed.journal, failed.record.run_id)[-1] == "execution_corrected"
     assert "PollState" not in (failed.record.stored or {})
     failed.clock.advance(100_000)
     asked = len(failed.source.asked)
-    look(failed)
+    poll_once(failed)
     assert len(failed.source.asked) == asked
 
 
@@ -162,7 +162,7 @@ def test_rechecks_grow_apart_and_end_when_the_source_drops_the_job(failed: Desk)
         if len(failed.source.asked) > before:
             asked_at.append((failed.clock.now_ms() - began.at) // MINUTE)
         failed.clock.advance(60)
-    failed.source.say()
+    failed.source.set_jobs()
     failed.clock.advance(100_000)
     embedded(failed)
 

@@ -94,5 +94,5 @@ def test_a_transition_lives_as_long_as_the_setting_says_or_else_the_journal(
 
     poller.poll(store.find()[0].execution_id)
 
-    told = events_of(journal, store.find()[0].run_id)
-    assert {event.ttl and event.ttl - event.occurred_at // 1000 for event in told} == {lives}
+    events = events_of(journal, store.find()[0].run_id)
+    assert {event.ttl and event.ttl - event.occurred_at // 1000 for event in events} == {lives}

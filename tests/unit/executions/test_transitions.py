@@ -37,8 +37,8 @@ from tests.unit.executions.making import (
 LATER = START + MINUTE
 
 
-def between(before: Execution, told: SourceResponse) -> list[Event]:
-    return list(transition_events(before, apply_response(before, told), told.at))
+def between(before: Execution, response: SourceResponse) -> list[Event]:
+    return list(transition_events(before, apply_response(before, response), response.at))
 
 
 def moves(events: list[Event]) -> list[tuple[object, ...]]:
@@ -91,9 +91,9 @@ def test_a_state_that_comes_again_is_another_event() -> None:
     state, ids = drill(PENDING), []
 
     for number, now in enumerate([IN_PROGRESS, PENDING, IN_PROGRESS, PENDING], 1):
-        told = answer(LATER + number, job(now))
-        ids += [event.event_id for event in between(state, told)]
-        state = apply_response(state, told)
+        response = answer(LATER + number, job(now))
+        ids += [event.event_id for event in between(state, response)]
+        state = apply_response(state, response)
 
     assert len(set(ids)) == 4
 
@@ -102,24 +102,24 @@ def test_a_job_that_is_missing_twice_is_told_of_twice() -> None:
     state, ids = drill(PENDING), []
 
     for number in range(1, 5):
-        told = (
+        response = (
             answer(LATER + number, missing=("j-1",)) if number % 2 else answer(LATER + number, job(PENDING))
         )
-        ids += [event.event_id for event in between(state, told)]
-        state = apply_response(state, told)
+        ids += [event.event_id for event in between(state, response)]
+        state = apply_response(state, response)
 
     assert len(set(ids)) == 4
 
 
 def test_a_launch_action_is_told_of_with_its_reason() -> None:
-    def told(state: StepState) -> Job:
+    def with_action(state: StepState) -> Job:
         listed = (action(state, reason="no agent" if state is StepState.FAILED else None),)
         return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, steps=listed),))
 
-    running = apply_response(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
+    running = apply_response(drill(LAUNCHED), answer(LATER, with_action(StepState.IN_PROGRESS)))
 
-    (first,) = between(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
-    (second,) = between(running, answer(LATER + 1, told(StepState.FAILED)))
+    (first,) = between(drill(LAUNCHED), answer(LATER, with_action(StepState.IN_PROGRESS)))
+    (second,) = between(running, answer(LATER + 1, with_action(StepState.FAILED)))
 
     assert first.payload == {
         "wave": "one",
@@ -177,12 +177,12 @@ def test_the_end_is_told_from_the_verdict_alone() -> None:
 
 
 def test_a_correction_beats_the_end_and_the_latest_one_counts() -> None:
-    known = drill(LAUNCHED)
-    first = end_event(known, Verdict(Status.SUCCEEDED, LATER, EVIDENCE))
-    second = end_event(known, Verdict(Status.FAILED, LATER + 1, EVIDENCE, corrects=Status.SUCCEEDED))
-    third = end_event(known, Verdict(Status.PARTIAL, LATER + 2, EVIDENCE, corrects=Status.FAILED))
+    watched = drill(LAUNCHED)
+    first = end_event(watched, Verdict(Status.SUCCEEDED, LATER, EVIDENCE))
+    second = end_event(watched, Verdict(Status.FAILED, LATER + 1, EVIDENCE, corrects=Status.SUCCEEDED))
+    third = end_event(watched, Verdict(Status.PARTIAL, LATER + 2, EVIDENCE, corrects=Status.FAILED))
 
-    run = fold([third, start_event(known), first, second])
+    run = fold([third, start_event(watched), first, second])
 
     assert run is not None
     assert (run.status, run.summary.ended_at) == (Status.PARTIAL, LATER + 2)
@@ -193,14 +193,14 @@ STATES = st.lists(st.lists(st.sampled_from(ItemState), min_size=2, max_size=2), 
 
 
 @settings(max_examples=100)
-@given(told=STATES)
-def test_the_last_event_of_each_server_is_its_state_in_the_record(told: list[list[ItemState]]) -> None:
+@given(responses=STATES)
+def test_the_last_event_of_each_server_is_its_state_in_the_record(responses: list[list[ItemState]]) -> None:
     record, events = execution(Stage("one", (Job("j-1"),))), []
 
-    for number, states in enumerate(told, 1):
-        said = answer(START + number, job(*states))
-        events += between(record, said)
-        record = apply_response(record, said)
+    for number, states in enumerate(responses, 1):
+        response = answer(START + number, job(*states))
+        events += between(record, response)
+        record = apply_response(record, response)
 
     assert len({event.event_id for event in events}) == len(events)
     for _, server in record.items():

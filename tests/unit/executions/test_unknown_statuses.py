@@ -28,12 +28,12 @@ UNKNOWN_WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).f
 )
 
 
-def polled(known: Execution, job: Job) -> Execution:
+def polled(updated: Execution, job: Job) -> Execution:
     """The execution after several answers over hours, each kept in a record in between."""
     for number in range(POLLS):
-        known = apply_response(known, answer(START + number * 250 * MINUTE, job))
-        known = parse_record(to_record(known))
-    return known
+        updated = apply_response(updated, answer(START + number * 250 * MINUTE, job))
+        updated = parse_record(to_record(updated))
+    return updated
 
 
 def described(job: str, server: str, action: str, instance_id: str | None) -> dict[str, Any]:
@@ -66,35 +66,35 @@ def test_an_unknown_status_of_a_drs_job_never_ends_it(
     statuses = {"job": "COMPLETED", "server": "LAUNCHED", "action": "SUCCEEDED", field: word}
     job = parse_job(described(**statuses, instance_id=instance_id))
 
-    known = polled(execution(Stage("one", (Job("j-1"),)), mode=mode), job)
+    updated = polled(execution(Stage("one", (Job("j-1"),)), mode=mode), job)
 
-    assert decide_verdict(known, EVIDENCE, HOURS_LATER) is None
-    assert list(known.unknown_statuses()) == [word]
+    assert decide_verdict(updated, EVIDENCE, HOURS_LATER) is None
+    assert list(updated.unknown_statuses()) == [word]
 
 
 @pytest.mark.parametrize("declaration", [*AWS.values(), HTTP], ids=lambda each: each.name)
 def test_an_unknown_status_of_any_declared_source_never_ends_it(declaration: Declaration) -> None:
     for known_word in [*declaration.statuses, "HIBERNATING"]:
         first = RawJob({}, known_word)
-        said = map_status(declaration, first)
-        assert said is not None
-        watched = new_execution(declaration, "x", first, said, region=None, account=None, now=START)
+        mapped = map_status(declaration, first)
+        assert mapped is not None
+        watched = new_execution(declaration, "x", first, mapped, region=None, account=None, now=START)
         later = RawJob({}, "HIBERNATING")
-        said = map_status(declaration, later)
-        assert said is not None
+        mapped = map_status(declaration, later)
+        assert mapped is not None
         (job,) = watched.stages[0].jobs
 
-        known = polled(watched, map_job(job, mark_superseded(declaration, watched, later, said)))
+        updated = polled(watched, map_job(job, mark_superseded(declaration, watched, later, mapped)))
 
-        assert said.meaning is None
-        assert decide_verdict(known, EVIDENCE, HOURS_LATER) is None
+        assert mapped.meaning is None
+        assert decide_verdict(updated, EVIDENCE, HOURS_LATER) is None
 
 
 def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
     job = parse_job(described("ARCHIVED", "MELTING", "PAUSED", None))
-    known = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+    updated = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
 
-    messages = [each.message for each in conditions(known, START) if each.name == "unknown status"]
+    messages = [each.message for each in conditions(updated, START) if each.name == "unknown status"]
 
     assert messages == [
         "Unknown status 'ARCHIVED' of job j-1, treated as running.",
@@ -102,16 +102,16 @@ def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
         "Unknown status 'PAUSED' of launch action action 1 of s-1, treated as running.",
     ]
     assert messages == [
-        each.text for each in explain_execution(known, START) if each.about == "unknown status"
+        each.text for each in explain_execution(updated, START) if each.about == "unknown status"
     ]
 
 
 def test_many_servers_with_one_unknown_status_are_counted() -> None:
     servers = [{"sourceServerID": f"s-{n}", "launchStatus": "MELTING"} for n in range(1, 6)]
     job = parse_job({"jobID": "j-1", "status": "STARTED", "participatingServers": servers})
-    known = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+    updated = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
 
-    (found,) = conditions(known, START)
+    (found,) = conditions(updated, START)
 
     assert found.message == "Unknown status 'MELTING' of s-1, s-2, s-3 and 2 more, treated as running."
 
@@ -140,24 +140,24 @@ def test_a_record_with_statuses_of_a_later_version_is_read_and_stays_open() -> N
         ],
     }
 
-    known = parse_record(record)
+    updated = parse_record(record)
 
-    assert known.is_open
-    assert known.stages[0].jobs[0].state is JobState.UNKNOWN
-    assert list(known.unknown_statuses()) == ["SUSPENDED", "FROZEN", "SKIPPED"]
-    assert decide_verdict(known, EVIDENCE, HOURS_LATER) is None
-    assert parse_record(to_record(known)).stages == known.stages
+    assert updated.is_open
+    assert updated.stages[0].jobs[0].state is JobState.UNKNOWN
+    assert list(updated.unknown_statuses()) == ["SUSPENDED", "FROZEN", "SKIPPED"]
+    assert decide_verdict(updated, EVIDENCE, HOURS_LATER) is None
+    assert parse_record(to_record(updated)).stages == updated.stages
 
 
 def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() -> None:
     declaration = replace(AWS["cloudformation"], statuses={"gone": Meaning.ENDED})
     watched = execution(Stage("process", (Job("j-1"),)), mode=Mode.JOB)
-    said = map_status(declaration, RawJob({}, "GONE"))
-    assert said is not None
+    mapped = map_status(declaration, RawJob({}, "GONE"))
+    assert mapped is not None
 
-    known = apply_response(watched, answer(START, map_job(Job("j-1"), said)))
+    updated = apply_response(watched, answer(START, map_job(Job("j-1"), mapped)))
 
-    found = decide_verdict(known, EVIDENCE, START)
+    found = decide_verdict(updated, EVIDENCE, START)
     assert found is not None
     assert found.status.value == "unknown"
-    assert known.unknown_statuses() == {}
+    assert updated.unknown_statuses() == {}

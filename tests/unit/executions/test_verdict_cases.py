@@ -30,7 +30,7 @@ class Case:
     mode: Mode
     jobs: tuple[str, ...]
     verdict: str
-    says: tuple[str, ...]
+    mentions: tuple[str, ...]
 
 
 def cases() -> list[Case]:
@@ -42,9 +42,9 @@ def cases() -> list[Case]:
             Mode(mode),
             tuple(re.findall("`([^`]*)`", jobs)),
             verdict.strip("`"),
-            tuple(each.strip() for each in says.split(";") if each.strip()),
+            tuple(each.strip() for each in mentions.split(";") if each.strip()),
         )
-        for name, mode, jobs, verdict, says in rows
+        for name, mode, jobs, verdict, mentions in rows
     ]
 
 
@@ -55,9 +55,9 @@ class Drs:
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     logs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def add(self, job_id: str, said: str, number: int) -> None:
+    def add(self, job_id: str, description: str, number: int) -> None:
         """`LAUNCH COMPLETED: s-1 FAILED, s-2 PENDING; log: LAUNCH_FAILED s-1, JOB_CANCEL`."""
-        job, _, log = said.partition("; log: ")
+        job, _, log = description.partition("; log: ")
         (kind, status), servers = job.split(":")[0].split(), job.partition(":")[2]
         self.jobs[job_id] = {
             "jobID": job_id,
@@ -82,8 +82,8 @@ class Drs:
         return {"items": self.logs[jobID]}
 
 
-def _server(said: str) -> dict[str, Any]:
-    server_id, word, *more = said.split()
+def _server(description: str) -> dict[str, Any]:
+    server_id, word, *more = description.split()
     has_instance = word in ("LAUNCHED", "TERMINATED") and not more
     return {
         "sourceServerID": server_id,
@@ -95,8 +95,8 @@ def _server(said: str) -> dict[str, Any]:
 def played(case: Case, *, reverse: bool = False) -> Execution:
     """The execution after many polls. With `reverse`, its record names the latest job first."""
     clock, drs, store = FakeClock(START), Drs(), MemoryExecutionStore()
-    for number, said in enumerate(case.jobs):
-        drs.add(f"j-{number}", said, number)
+    for number, description in enumerate(case.jobs):
+        drs.add(f"j-{number}", description, number)
     ids = sorted(drs.jobs, reverse=reverse)
     watched = Execution(
         execution_id="x-1",
@@ -124,9 +124,9 @@ def test_a_case_has_the_verdict_of_the_table(case: Case, reverse: bool) -> None:
     found = played(case, reverse=reverse)
 
     assert ("open" if found.is_open else found.status.value) == case.verdict
-    told = "; ".join([found.verdict.message or "", *found.verdict.warnings]) if found.verdict else ""
-    for part in case.says:
-        assert part in told
+    text = "; ".join([found.verdict.message or "", *found.verdict.warnings]) if found.verdict else ""
+    for part in case.mentions:
+        assert part in text
 
 
 def test_a_conversion_that_the_log_told_of_once_is_remembered() -> None:

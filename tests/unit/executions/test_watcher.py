@@ -36,7 +36,7 @@ class Moody(MemoryExecutionStore):
         return super().open_executions()
 
 
-class Place:
+class Harness:
     """A store with executions, and a watcher of it."""
 
     def __init__(self, *names: str) -> None:
@@ -65,62 +65,62 @@ class Place:
 
 
 def test_all_that_is_due_is_asked_about_in_one_question() -> None:
-    place = Place("a", "b", "c")
+    harness = Harness("a", "b", "c")
 
-    round_ = place.watcher.poll_due()
+    round_ = harness.watcher.poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.POLLED] * 3
-    assert place.source.asked == [["a", "b", "c"]]
+    assert harness.source.asked == [["a", "b", "c"]]
 
 
 def test_more_than_can_be_settled_in_time_is_asked_about_in_parts() -> None:
     names = [f"{number:03}" for number in range(MOST_AT_ONCE + 1)]
-    place = Place(*names)
+    harness = Harness(*names)
 
-    round_ = place.watcher.poll_due()
+    round_ = harness.watcher.poll_due()
 
-    assert [len(asked) for asked in place.source.asked] == [MOST_AT_ONCE, 1]
+    assert [len(asked) for asked in harness.source.asked] == [MOST_AT_ONCE, 1]
     assert len(round_.polled) == MOST_AT_ONCE + 1
 
 
 def test_it_ends_when_nothing_is_open_any_more() -> None:
-    place = Place("a")
-    place.source.say(finished(LAUNCHED, job_id="j-a"))
+    harness = Harness("a")
+    harness.source.set_jobs(finished(LAUNCHED, job_id="j-a"))
 
-    place.watcher.run(until_idle=True)
+    harness.watcher.run(until_idle=True)
 
-    assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
+    assert types_of(harness.journal, "p-1/a")[-1] == "execution_ended"
 
 
 def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest.LogCaptureFixture) -> None:
-    place, stop = Place("a"), threading.Event()
-    place.store.away = frozenset({"query"})
-    sleep = place.clock.sleep
+    harness, stop = Harness("a"), threading.Event()
+    harness.store.away = frozenset({"query"})
+    sleep = harness.clock.sleep
 
     def come_back(seconds: float) -> None:
         sleep(seconds)
-        place.store.away = frozenset()
-        if place.source.asked:
+        harness.store.away = frozenset()
+        if harness.source.asked:
             stop.set()
 
-    place.clock.sleep = come_back  # type: ignore[method-assign]
+    harness.clock.sleep = come_back  # type: ignore[method-assign]
     with caplog.at_level(logging.WARNING):
-        place.watcher.run(stop=stop)
+        harness.watcher.run(stop=stop)
 
     assert "executions cannot be read" in caplog.text
-    assert place.source.asked == [["a"]]
+    assert harness.source.asked == [["a"]]
 
 
 def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    place = Place("a")
-    place.store.away = frozenset({"get"})
-    unclaimed = place.watcher.poll_due()
-    place.store.away = frozenset()
-    place.journal.fail(times=1)
-    unsettled = place.watcher.poll_due()
-    place.clock.advance(90)
+    harness = Harness("a")
+    harness.store.away = frozenset({"get"})
+    unclaimed = harness.watcher.poll_due()
+    harness.store.away = frozenset()
+    harness.journal.fail(times=1)
+    unsettled = harness.watcher.poll_due()
+    harness.clock.advance(90)
 
-    again = place.watcher.poll_due()
+    again = harness.watcher.poll_due()
 
     assert (unclaimed.failed, unsettled.failed, again.failed) == (1, 1, 0)
     assert [polled.result for polled in again.polled] == [Result.POLLED]
@@ -129,66 +129,66 @@ def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.Lo
 
 
 def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
-    place = Place("a")
-    place.watcher.poll_due()
-    place.cancel("a")
+    harness = Harness("a")
+    harness.watcher.poll_due()
+    harness.cancel("a")
 
-    round_ = place.watcher.poll_due()
+    round_ = harness.watcher.poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.ENDED]
-    assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
+    assert types_of(harness.journal, "p-1/a")[-1] == "execution_ended"
 
 
 def test_what_was_cancelled_while_nobody_watched_is_told_by_the_next_watcher() -> None:
-    place = Place("a")
-    place.watcher.poll_due()
-    place.cancel("a")
+    harness = Harness("a")
+    harness.watcher.poll_due()
+    harness.cancel("a")
 
-    round_ = place.another().poll_due()
+    round_ = harness.another().poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.ENDED]
-    assert place.another().poll_due().polled == ()
+    assert harness.another().poll_due().polled == ()
 
 
 def test_with_nothing_to_do_it_rests_for_a_while() -> None:
-    place, stop = Place(), threading.Event()
-    sleep = place.clock.sleep
+    harness, stop = Harness(), threading.Event()
+    sleep = harness.clock.sleep
 
     def once(seconds: float) -> None:
         sleep(seconds)
-        if sum(place.clock.slept) >= MAX_SLEEP_SECONDS:
+        if sum(harness.clock.slept) >= MAX_SLEEP_SECONDS:
             stop.set()
 
-    place.clock.sleep = once  # type: ignore[method-assign]
-    place.watcher.run(stop=stop)
+    harness.clock.sleep = once  # type: ignore[method-assign]
+    harness.watcher.run(stop=stop)
 
-    assert sum(place.clock.slept) == MAX_SLEEP_SECONDS
+    assert sum(harness.clock.slept) == MAX_SLEEP_SECONDS
 
 
 def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
-    place, ticks, stop = Place("a"), [], threading.Event()
+    harness, ticks, stop = Harness("a"), [], threading.Event()
 
     def on_tick(found: Collection[Execution]) -> None:
         assert [each.execution_id for each in found] == ["a"]
-        ticks.append(place.clock.now_ms())
+        ticks.append(harness.clock.now_ms())
         if len(ticks) == 3:
             stop.set()
 
-    place.parts().watcher(on_tick=on_tick).run(stop=stop)
+    harness.parts().watcher(on_tick=on_tick).run(stop=stop)
 
     assert [later - ticks[0] for later in ticks] == [0, 500, 1000]
 
 
 def test_what_another_poller_has_ended_is_reported_once() -> None:
-    place = Place("a")
-    place.watcher.poll_due()
-    place.source.say(finished(LAUNCHED, job_id="j-a"))
-    place.clock.advance(60)
-    other = place.another()
+    harness = Harness("a")
+    harness.watcher.poll_due()
+    harness.source.set_jobs(finished(LAUNCHED, job_id="j-a"))
+    harness.clock.advance(60)
+    other = harness.another()
     ended = other.poll_due().polled
 
     results = [
-        [polled.result for polled in watcher.poll_due().polled] for watcher in (place.watcher, other) * 2
+        [polled.result for polled in watcher.poll_due().polled] for watcher in (harness.watcher, other) * 2
     ]
 
     assert [polled.result for polled in ended] == [Result.ENDED]

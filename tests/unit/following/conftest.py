@@ -9,7 +9,7 @@ import pytest
 from longwatch.following import PollingService
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
-from tests.contract.services import Heard
+from tests.contract.services import Received
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def service(journal: MemoryJournal) -> Iterator[PollingService]:
 
 
 @pytest.fixture
-def heard() -> Heard[Event]:
-    return Heard()
+def received() -> Received[Event]:
+    return Received()
 
 
 @pytest.fixture
-def errors() -> Heard[Exception]:
-    return Heard()
+def errors() -> Received[Exception]:
+    return Received()

@@ -26,8 +26,8 @@ def subscription(
 
 
 async def test_it_is_full_until_its_loop_has_taken_what_waits() -> None:
-    taken: list[int] = []
-    mine = subscription(taken.append, asyncio.get_running_loop())
+    delivered: list[int] = []
+    mine = subscription(delivered.append, asyncio.get_running_loop())
     for value in range(WAITING_VALUES):
         assert not mine.is_full
         mine.hand(value, always)
@@ -38,8 +38,8 @@ async def test_it_is_full_until_its_loop_has_taken_what_waits() -> None:
 
     assert was_full
     assert not mine.is_full
-    assert taken == list(range(len(taken)))
-    assert len(taken) >= WAITING_VALUES // 2
+    assert delivered == list(range(len(delivered)))
+    assert len(delivered) >= WAITING_VALUES // 2
 
 
 async def test_nobody_waits_for_one_that_was_disposed() -> None:
@@ -68,21 +68,21 @@ async def test_nobody_waits_for_a_loop_that_is_closed(caplog: pytest.LogCaptureF
 
 
 async def test_others_in_the_loop_have_their_turn_while_many_values_are_taken() -> None:
-    taken: list[int] = []
-    mine = subscription(taken.append, asyncio.get_running_loop())
+    delivered: list[int] = []
+    mine = subscription(delivered.append, asyncio.get_running_loop())
     for value in range(WAITING_VALUES - 1):
         mine.hand(value, always)
 
     await asyncio.sleep(0)
 
-    assert 0 < len(taken) < WAITING_VALUES // 2
+    assert 0 < len(delivered) < WAITING_VALUES // 2
 
 
 def test_what_is_not_wanted_any_more_is_not_delivered() -> None:
-    taken: list[int] = []
-    mine = subscription(taken.append, None)
+    delivered: list[int] = []
+    mine = subscription(delivered.append, None)
 
     mine.hand(1, never)
     mine.hand(2, always)
 
-    assert taken == [2]
+    assert delivered == [2]

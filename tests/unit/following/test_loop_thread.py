@@ -10,14 +10,14 @@ from tests.patience import PATIENCE_SECONDS
 
 
 def test_tasks_that_are_under_way_are_waited_for() -> None:
-    told: list[str] = []
-    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: told.append("end"))
+    calls: list[str] = []
+    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: calls.append("end"))
     begun, may_go = threading.Event(), asyncio.Event()
 
     async def work() -> None:
         begun.set()
         await may_go.wait()
-        told.append("work")
+        calls.append("work")
 
     thread.soon(lambda: thread.spawn(work(), name="work"))
     assert begun.wait(PATIENCE_SECONDS)
@@ -25,15 +25,15 @@ def test_tasks_that_are_under_way_are_waited_for() -> None:
     thread.soon(may_go.set)
 
     assert thread.join(PATIENCE_SECONDS)
-    assert told == ["work", "end"]
+    assert calls == ["work", "end"]
 
 
 def test_a_task_that_ends_together_with_the_loop_is_no_trouble() -> None:
-    told: list[str] = []
-    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: told.append("end"))
+    calls: list[str] = []
+    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: calls.append("end"))
 
     async def work() -> None:
-        told.append("work")
+        calls.append("work")
 
     def begin() -> None:
         thread.spawn(work(), name="work")
@@ -42,7 +42,7 @@ def test_a_task_that_ends_together_with_the_loop_is_no_trouble() -> None:
     thread.soon(begin)
 
     assert thread.join(PATIENCE_SECONDS)
-    assert told == ["work", "end"]
+    assert calls == ["work", "end"]
 
 
 def test_one_that_has_ended_may_be_told_anything() -> None:

@@ -85,8 +85,8 @@ def test_filters_hold_for_both_kinds() -> None:
 
 def test_an_open_run_is_shown_as_its_events_are_now() -> None:
     journal, scanned = MemoryJournal(), unlisted([7], "note")
-    known = {"other-0": summarise([event("other-0", 7, "note"), event("other-0", 9, "workflow_error")])}
-    journal.find_run = lambda run_id: known[run_id][run_id]  # type: ignore[method-assign]
+    summaries = {"other-0": summarise([event("other-0", 7, "note"), event("other-0", 9, "workflow_error")])}
+    journal.find_run = lambda run_id: summaries[run_id][run_id]  # type: ignore[method-assign]
 
     (run,) = MergedRuns(journal, lambda: scanned).find_runs().runs
 

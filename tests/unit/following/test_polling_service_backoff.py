@@ -13,13 +13,13 @@ from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.failing import Fails
 from tests.contract.making import event
-from tests.contract.services import Heard, virtual_service, whole_run
+from tests.contract.services import Received, virtual_service, whole_run
 from tests.patience import PATIENCE_SECONDS
 
 
 class TestQ4Backoff:
     def test_failures_are_waited_out_longer_each_time_and_a_success_resets_to_500_ms_at_once(
-        self, journal: MemoryJournal, heard: Heard[Event], errors: Heard[Exception]
+        self, journal: MemoryJournal, received: Received[Event], errors: Received[Exception]
     ) -> None:
         first, second = event("wf-1", NOW), whole_run("wf-1", NOW + 1)
         polled = Fails(FaultyJournal(journal))  # has no arrivals, so it is polled, as DynamoDB is
@@ -32,7 +32,7 @@ class TestQ4Backoff:
 
         with virtual_service(polled) as service:
             service.on_event(fail_now)
-            service.on_event(heard)
+            service.on_event(received)
             service.on_error(errors)
             service.start_polling("wf-1")
             errors.has(8)
@@ -43,34 +43,34 @@ class TestQ4Backoff:
         assert waits[:8] == pytest.approx([1, 2, 4, 8, 16, 30, 30, 30], abs=0.02)
         assert max(waits[8:]) <= 0.52
         assert [str(error) for error in errors.values] == ["away"] * 8
-        assert heard.values == [first, *second]
+        assert received.values == [first, *second]
 
     def test_a_failure_before_the_first_answer_is_waited_out_as_well(
-        self, journal: MemoryJournal, heard: Heard[Event], errors: Heard[Exception]
+        self, journal: MemoryJournal, received: Received[Event], errors: Received[Exception]
     ) -> None:
         faulty, story = Fails(journal), whole_run("wf-1", NOW)
         faulty.fail(Unreachable("away"), times=3)
         journal.append(story)
 
         with virtual_service(faulty) as service:
-            service.on_event(heard)
+            service.on_event(received)
             service.on_error(errors)
             service.start_polling("wf-1")
             service.wait(PATIENCE_SECONDS)
 
-        assert heard.values == story
+        assert received.values == story
         assert len(errors.values) == 3
         assert faulty.asked_at[:4] == pytest.approx([0, 1, 3, 7], abs=0.05)
 
     def test_failures_are_logged_if_nobody_listens_to_errors(
-        self, journal: MemoryJournal, heard: Heard[Event], caplog: pytest.LogCaptureFixture
+        self, journal: MemoryJournal, received: Received[Event], caplog: pytest.LogCaptureFixture
     ) -> None:
         faulty = Fails(journal)
         faulty.fail(Unreachable("away"), times=1)
         journal.append(whole_run("wf-1", NOW))
 
         with virtual_service(faulty) as service, caplog.at_level(logging.WARNING):
-            service.on_event(heard)
+            service.on_event(received)
             service.start_polling("wf-1")
             service.wait(PATIENCE_SECONDS)
 
@@ -78,7 +78,7 @@ class TestQ4Backoff:
 
     @pytest.mark.parametrize("mistake", [JournalUnusable("not a journal"), ZeroDivisionError("a bug")])
     def test_what_waiting_cannot_help_is_reported_once_and_polling_stops(
-        self, journal: MemoryJournal, errors: Heard[Exception], mistake: Exception
+        self, journal: MemoryJournal, errors: Received[Exception], mistake: Exception
     ) -> None:
         faulty = Fails(journal)
         faulty.fail(mistake)
@@ -93,18 +93,18 @@ class TestQ4Backoff:
         assert errors.values == [mistake]
 
     def test_a_journal_without_wake_ups_is_asked_every_500_ms(
-        self, journal: MemoryJournal, heard: Heard[Event]
+        self, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         polled = Fails(FaultyJournal(journal))
         journal.append([event("wf-1", NOW)])
 
         with virtual_service(polled) as service:
-            service.on_event(heard)
+            service.on_event(received)
             service.start_polling("wf-1")
-            heard.has(1)
+            received.has(1)
             while len(polled.asked_at) < 12:
                 journal.append([event("wf-1", NOW)])
-                heard.has(len(heard.values) + 1)
+                received.has(len(received.values) + 1)
 
         waits = [after - before for before, after in zip(polled.asked_at, polled.asked_at[1:], strict=False)]
         assert waits[1:10] == pytest.approx([0.5] * 9, abs=0.02)

@@ -16,19 +16,19 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.making import event
-from tests.contract.services import Heard, whole_run
+from tests.contract.services import Received, whole_run
 from tests.patience import PATIENCE_SECONDS
 
 
 class TestItsLife:
     def test_stop_polling_stops_and_may_be_called_at_any_time(
-        self, service: PollingService, journal: MemoryJournal, heard: Heard[Event]
+        self, service: PollingService, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         service.stop_polling()
-        service.on_event(heard)
+        service.on_event(received)
         service.start_polling("wf-1")
         journal.append([event("wf-1", NOW)])
-        heard.has(1)
+        received.has(1)
 
         service.stop_polling()
         service.stop_polling()
@@ -37,14 +37,14 @@ class TestItsLife:
         assert service.wait(0)
 
     def test_dispose_ends_every_thread_and_leaves_a_given_journal_open(
-        self, journal: MemoryJournal, heard: Heard[Event]
+        self, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         before = set(threading.enumerate())
         service = PollingService(journal)
-        subscription = service.on_event(heard)
+        subscription = service.on_event(received)
         service.start_polling("wf-1")
         journal.append([event("wf-1", NOW)])
-        heard.has(1)
+        received.has(1)
 
         service.dispose()
         service.dispose()
@@ -54,34 +54,36 @@ class TestItsLife:
         assert service.is_disposed
         assert len(journal.read("wf-1").events) == 1
 
-    def test_a_disposed_service_says_so(self, heard: Heard[Event]) -> None:
+    def test_a_disposed_service_says_so(self, received: Received[Event]) -> None:
         service = PollingService("memory://")
         service.dispose()
 
         with pytest.raises(InvalidInput, match="was disposed"):
             service.start_polling("wf-1")
         with pytest.raises(InvalidInput, match="was disposed"):
-            service.on_event(heard)
+            service.on_event(received)
         service.stop_polling()
         assert not service.is_polling
 
-    def test_a_callback_may_dispose_of_the_service(self, journal: MemoryJournal, heard: Heard[Event]) -> None:
+    def test_a_callback_may_dispose_of_the_service(
+        self, journal: MemoryJournal, received: Received[Event]
+    ) -> None:
         before = set(threading.enumerate())
         service = PollingService(journal)
         story = whole_run("wf-1", NOW)
         journal.append(story)
 
-        service.on_event(heard)
+        service.on_event(received)
         service.on_event(lambda _: service.dispose())
         service.start_polling("wf-1")
-        heard.has(1)
+        received.has(1)
         service.dispose()
 
-        assert heard.values == story[:1]
+        assert received.values == story[:1]
         assert set(threading.enumerate()) <= before
 
     def test_waiting_in_a_callback_is_refused_rather_than_for_ever(
-        self, service: PollingService, journal: MemoryJournal, errors: Heard[Exception]
+        self, service: PollingService, journal: MemoryJournal, errors: Received[Exception]
     ) -> None:
         service.on_event(lambda _: service.wait())
         service.on_error(errors)
@@ -107,28 +109,32 @@ class TestItsLife:
 
 class TestInAsyncio:
     async def test_callbacks_run_in_the_loop_that_subscribed(
-        self, service: PollingService, journal: MemoryJournal, heard: Heard[Event], errors: Heard[Exception]
+        self,
+        service: PollingService,
+        journal: MemoryJournal,
+        received: Received[Event],
+        errors: Received[Exception],
     ) -> None:
         story, done = whole_run("wf-1", NOW), asyncio.Event()
 
         def take(each: Event) -> None:
-            heard(each)
+            received(each)
             if each == story[-1]:
                 done.set()
                 raise ValueError("mine")
 
-        told = asyncio.Event()
+        reported = asyncio.Event()
         service.on_event(take)
         service.on_error(errors)
-        service.on_error(lambda _: told.set())
+        service.on_error(lambda _: reported.set())
         service.start_polling("wf-1")
         journal.append(story)
         async with asyncio.timeout(PATIENCE_SECONDS):
             await done.wait()
-            await told.wait()
+            await reported.wait()
 
-        assert heard.values == story
-        assert {*heard.threads, *errors.threads} == {threading.current_thread()}
+        assert received.values == story
+        assert {*received.threads, *errors.threads} == {threading.current_thread()}
         assert [str(error) for error in errors.values] == ["mine"]
 
     async def test_nothing_comes_after_stop_polling_though_it_was_on_its_way(
@@ -171,27 +177,27 @@ class TestInAsyncio:
         assert came == story
 
     def test_a_subscriber_whose_loop_is_closed_is_dropped_and_hurts_nobody(
-        self, service: PollingService, journal: MemoryJournal, heard: Heard[Event]
+        self, service: PollingService, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         async def subscribe() -> longwatch.following.Subscription[Event]:
             return service.on_event(lambda _: None)
 
         gone = asyncio.run(subscribe())
-        service.on_event(heard)
+        service.on_event(received)
         story = whole_run("wf-1", NOW)
         journal.append(story)
         service.start_polling("wf-1")
         service.wait(PATIENCE_SECONDS)
 
-        assert heard.values == story
+        assert received.values == story
         assert not gone.is_active
 
     async def test_aclose_disposes_without_blocking_the_loop(
-        self, journal: MemoryJournal, heard: Heard[Event]
+        self, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         before = set(threading.enumerate())
         service = PollingService(journal)
-        service.on_event(heard)
+        service.on_event(received)
         service.start_polling("wf-1")
 
         await service.aclose()
@@ -200,28 +206,28 @@ class TestInAsyncio:
         assert set(threading.enumerate()) <= before
 
     def test_a_callback_may_subscribe_another_one_which_runs_in_the_services_thread(
-        self, service: PollingService, journal: MemoryJournal, heard: Heard[Event]
+        self, service: PollingService, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         story = whole_run("wf-1", NOW)
 
         def subscribe(each: Event) -> None:
             if each == story[0]:
-                service.on_event(heard)
+                service.on_event(received)
 
         service.on_event(subscribe)
         service.start_polling("wf-1")
         journal.append(story)
         service.wait(PATIENCE_SECONDS)
 
-        assert heard.values == story[1:]
-        assert {thread.name for thread in heard.threads} == {"longwatch-polling-service"}
+        assert received.values == story[1:]
+        assert {thread.name for thread in received.threads} == {"longwatch-polling-service"}
 
 
 def _subscribe_plainly(service: PollingService, seen: threading.Event) -> None:
     service.on_event(lambda _: seen.set())
 
 
-def _count_plainly(service: PollingService) -> Heard[Event]:
-    plain: Heard[Event] = Heard()
+def _count_plainly(service: PollingService) -> Received[Event]:
+    plain: Received[Event] = Received()
     service.on_event(plain)
     return plain

@@ -15,26 +15,26 @@ def made(type_: str, at: int, **fields: object) -> Event:
     return Event(run_id="wf-1", event_id=f"{type_}-{at}", type=type_, occurred_at=at, **fields)  # type: ignore[arg-type]
 
 
-def known_of(*events: Event) -> RunProgress:
-    known = RunProgress(whole=True)
-    known.add(sorted(events, key=lambda event: event.order))
-    return known
+def progress_of(*events: Event) -> RunProgress:
+    progress = RunProgress(whole=True)
+    progress.add(sorted(events, key=lambda event: event.order))
+    return progress
 
 
 def pids_of(*events: Event) -> set[int]:
-    return {each.process.pid for each in known_of(*events).lifecycle.current.members}
+    return {each.process.pid for each in progress_of(*events).lifecycle.current.members}
 
 
 def test_nothing_is_known_of_nothing() -> None:
-    known = RunProgress()
-    known.add([])
+    progress = RunProgress()
+    progress.add([])
 
-    assert known.status is Status.PENDING
-    assert not known.is_complete
+    assert progress.status is Status.PENDING
+    assert not progress.is_complete
 
 
 def test_a_run_without_producers_is_never_complete() -> None:
-    assert not known_of(made("workflow_complete", 1)).is_complete
+    assert not progress_of(made("workflow_complete", 1)).is_complete
 
 
 def test_a_run_is_complete_when_every_producer_has_closed_and_nothing_is_missing() -> None:
@@ -43,19 +43,19 @@ def test_a_run_is_complete_when_every_producer_has_closed_and_nothing_is_missing
     other = made("note", 3, producer="q", number=1)
     closed = made("producer_closed", 4, producer="q", number=2, payload={"count": 2})
 
-    assert known_of(first, second).is_complete
-    assert not known_of(second).is_complete
-    assert not known_of(first, second, other).is_complete
-    assert known_of(first, second, other, closed).is_complete
+    assert progress_of(first, second).is_complete
+    assert not progress_of(second).is_complete
+    assert not progress_of(first, second, other).is_complete
+    assert progress_of(first, second, other, closed).is_complete
 
 
 def test_without_the_history_nothing_is_complete() -> None:
-    known = RunProgress()
-    known.add([made("producer_closed", 1, producer="p", number=1, payload={"count": 1})])
+    progress = RunProgress()
+    progress.add([made("producer_closed", 1, producer="p", number=1, payload={"count": 1})])
 
-    assert not known.is_complete
-    known.merge(RunProgress(whole=True))
-    assert known.is_complete
+    assert not progress.is_complete
+    progress.merge(RunProgress(whole=True))
+    assert progress.is_complete
 
 
 def test_every_process_that_a_start_names_works_on_the_run() -> None:
@@ -67,21 +67,21 @@ def test_every_process_that_a_start_names_works_on_the_run() -> None:
     assert pids_of(first, again) == pids_of(first, again, unknown) == {4, 9}
 
 
-@given(told=runs(), cut=st.integers(0, 10), overlap=st.integers(0, 10))
+@given(events=runs(), cut=st.integers(0, 10), overlap=st.integers(0, 10))
 def test_what_two_know_together_is_what_one_would_know_who_saw_everything(
-    told: list[Event], cut: int, overlap: int
+    events: list[Event], cut: int, overlap: int
 ) -> None:
-    one, other = known_of(*told[: cut + overlap]), known_of(*told[cut:])
+    one, other = progress_of(*events[: cut + overlap]), progress_of(*events[cut:])
 
     one.merge(other)
 
-    run, whole = fold(told), known_of(*told)
+    run, whole = fold(events), progress_of(*events)
     assert run is not None
     assert one.status is run.status is whole.status
-    assert one.last == whole.last == max(event.order for event in told)
+    assert one.last == whole.last == max(event.order for event in events)
     assert one.active_at == (run.summary.last_event_at if run.summary.is_active else None)
-    for known in (one, whole):
-        assert {producer: tally.tally for producer, tally in known.tallies.items()} == run.producers
+    for progress in (one, whole):
+        assert {producer: tally.tally for producer, tally in progress.tallies.items()} == run.producers
     assert one.lifecycle == whole.lifecycle == run.summary.lifecycle
 
 

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_keys_are_handed_over_when_they_are_due_and_never_early() -> None:
-    loop, told = asyncio.get_running_loop(), []
-    timers: Timers[str] = Timers(loop, lambda keys: told.append((loop.time(), keys)))
+    loop, fired = asyncio.get_running_loop(), []
+    timers: Timers[str] = Timers(loop, lambda keys: fired.append((loop.time(), keys)))
 
     timers.schedule("b", 2.00000049)
     timers.schedule("a", 1.0)
@@ -24,9 +24,9 @@ async def test_keys_are_handed_over_when_they_are_due_and_never_early() -> None:
     timers.cancel("not")
     await asyncio.sleep(5.0)
 
-    assert [keys for _, keys in told] == [["a"], ["b", "c"], ["moved"]]
-    assert [at for at, _ in told] == pytest.approx([1.0, 2.0, 3.0], abs=0.021)
-    assert told[1][0] >= 2.00000049
+    assert [keys for _, keys in fired] == [["a"], ["b", "c"], ["moved"]]
+    assert [at for at, _ in fired] == pytest.approx([1.0, 2.0, 3.0], abs=0.021)
+    assert fired[1][0] >= 2.00000049
 
 
 async def test_a_key_that_schedules_itself_again_goes_on() -> None:

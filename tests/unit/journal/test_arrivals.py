@@ -94,9 +94,9 @@ def test_what_of_a_page_a_reader_has_not_seen(at: list[int], split: int, read: i
     )
     for count in range(len(unseen.events) + 1):
         after = ArrivalCursor.of(unseen.cursor_after(count))
-        taken = {event.event_id for event in unseen.events[:count]}
+        read_ids = {event.event_id for event in unseen.events[:count]}
         for position in range(1, len(at) + 1):
-            assert (position in after) == (position <= read or str(position - 1) in taken)
+            assert (position in after) == (position <= read or str(position - 1) in read_ids)
 
 
 def test_a_page_in_the_order_of_arrival_has_plain_cursors() -> None:

@@ -294,8 +294,10 @@ fields = st.sampled_from([*Event.__dataclass_fields__, "colour"])
 
 
 @given(st.dictionaries(fields, json_values, max_size=4), st.booleans())
-def test_whatever_an_object_holds_it_is_an_event_or_refused(said: dict[str, object], whole: bool) -> None:
-    line = json.dumps({**LINE, **said} if whole else said)
+def test_whatever_an_object_holds_it_is_an_event_or_refused(
+    given_fields: dict[str, object], whole: bool
+) -> None:
+    line = json.dumps({**LINE, **given_fields} if whole else given_fields)
 
     try:
         read = from_line(line)

@@ -67,12 +67,14 @@ def test_the_digest_does_not_change_with_how_an_event_is_kept(name: str, value: 
 
 
 def test_the_digest_of_an_event_stays_what_it_is_from_version_to_version() -> None:
-    known = event(payload={"b": [1, 2.5, None, True], "a": "Zoë\n"}, agent_name='"w"', producer="p", number=1)
+    sample = event(
+        payload={"b": [1, 2.5, None, True], "a": "Zoë\n"}, agent_name='"w"', producer="p", number=1
+    )
 
-    assert canonical(known) == (
+    assert canonical(sample) == (
         '["wf-1","e1","note",1000,"\\"w\\"",null,null,"p",1,null,null]{"a":"Zoë\\n","b":[1,2.5,null,true]}'
     )
-    assert digest(known) == "5c9374728a4228f0fcfc7d4a667b772e"
+    assert digest(sample) == "5c9374728a4228f0fcfc7d4a667b772e"
 
 
 @given(events())

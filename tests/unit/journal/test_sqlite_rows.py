@@ -11,12 +11,12 @@ from longwatch.model.run import summarise
 from tests.strategies import RUN_ID, runs
 
 
-@given(told=runs(), cut=st.integers(1, 10))
+@given(events=runs(), cut=st.integers(1, 10))
 def test_what_is_found_alike_has_every_column_but_its_latest_event_in_common(
-    told: list[Event], cut: int
+    events: list[Event], cut: int
 ) -> None:
-    (before,) = summarise(told[:cut]).values()
-    (after,) = summarise(told).values()
+    (before,) = summarise(events[:cut]).values()
+    (after,) = summarise(events).values()
 
     first, second = (
         (run_id, started_at, status, kind, search)
@@ -26,18 +26,18 @@ def test_what_is_found_alike_has_every_column_but_its_latest_event_in_common(
     assert first == second or not has_same_columns(before, after)
 
 
-@given(told=runs())
-def test_an_event_that_neither_starts_nor_ends_a_run_leaves_it_where_it_is_found(told: list[Event]) -> None:
-    (before,) = summarise(told).values()
+@given(events=runs())
+def test_an_event_that_neither_starts_nor_ends_a_run_leaves_it_where_it_is_found(events: list[Event]) -> None:
+    (before,) = summarise(events).values()
     note = Event(run_id=RUN_ID, event_id="n", type="note", occurred_at=before.last_event_at + 1)
-    (after,) = summarise([*told, note]).values()
+    (after,) = summarise([*events, note]).values()
 
     assert after != before
     assert has_same_columns(before, after)
 
 
-@given(told=runs())
-def test_a_summary_comes_back_from_its_text(told: list[Event]) -> None:
-    (run,) = summarise(told).values()
+@given(events=runs())
+def test_a_summary_comes_back_from_its_text(events: list[Event]) -> None:
+    (run,) = summarise(events).values()
 
     assert decode_run(run.run_id, encode_run(run)) == run

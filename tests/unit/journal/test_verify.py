@@ -14,11 +14,11 @@ NOW = START_MS + 3_600_000
 HOUR_MS = 3_600_000
 
 
-def told(count: int, *, closed: bool = True, ttl: int | None = None, producer: str = "p1") -> list[Event]:
+def produced(count: int, *, closed: bool = True, ttl: int | None = None, producer: str = "p1") -> list[Event]:
     """`count` events of one producer, the last of which states the count if it closed."""
     story = Story(producer=producer)
     for number in range(count - closed):
-        story.tell("note", {"n": number}, after=1000, ttl=ttl)
+        story.add("note", {"n": number}, after=1000, ttl=ttl)
     if closed:
         story.close()
     return story.events
@@ -42,33 +42,33 @@ def sentences(found: Verification) -> list[str]:
 
 
 def test_a_closed_producer_whose_events_are_all_there_is_complete() -> None:
-    found = verified(told(5))
+    found = verified(produced(5))
 
     assert found.answer is Completeness.COMPLETE
     assert sentences(found) == ["complete: 5 events of producer p1"]
 
 
 def test_a_producer_that_has_not_closed_is_open() -> None:
-    assert verified(told(5, closed=False)).answer is Completeness.OPEN
+    assert verified(produced(5, closed=False)).answer is Completeness.OPEN
 
 
 def test_lost_events_are_named() -> None:
-    found = verified(without(told(60), 41, 42, 43, 50))
+    found = verified(without(produced(60), 41, 42, 43, 50))
 
     assert found.answer is Completeness.MISSING
     assert sentences(found) == ["missing 41–43, 50 of producer p1"]
 
 
 def test_a_lost_beginning_is_missing_unless_something_explains_it() -> None:
-    assert sentences(verified(without(told(5), 1, 2))) == ["missing 1–2 of producer p1"]
+    assert sentences(verified(without(produced(5), 1, 2))) == ["missing 1–2 of producer p1"]
 
 
 def test_the_last_events_before_the_closing_one_are_missed_too() -> None:
-    assert sentences(verified(without(told(5), 4))) == ["missing 4 of producer p1"]
+    assert sentences(verified(without(produced(5), 4))) == ["missing 4 of producer p1"]
 
 
 def test_an_altered_event_is_contradicted_by_its_successor() -> None:
-    events = told(30)
+    events = produced(30)
     events[16] = replace(events[16], payload={"n": "forged"}, encoded=None)
 
     found = verified(events)
@@ -78,35 +78,35 @@ def test_an_altered_event_is_contradicted_by_its_successor() -> None:
 
 
 def test_an_altered_event_is_found_in_whatever_order_events_arrive() -> None:
-    events = told(30)
+    events = produced(30)
     events[16] = replace(events[16], type="other")
 
     assert sentences(verified(events[::-1])) == ["altered at 17 of producer p1"]
 
 
 def test_two_events_with_one_number_are_not_both_what_was_written() -> None:
-    events = told(5)
+    events = produced(5)
     double = replace(events[2], event_id="other", payload={"n": "second"})
 
     assert sentences(verified([*events, double])) == ["altered at 3 of producer p1"]
 
 
 def test_a_first_event_that_claims_a_predecessor_was_altered() -> None:
-    events = told(3)
+    events = produced(3)
     events[0] = replace(events[0], previous_digest="0" * 32)
 
     assert verified(events).answer is Completeness.ALTERED
 
 
 def test_altered_and_missing_are_both_told() -> None:
-    events = without(told(30), 20)
+    events = without(produced(30), 20)
     events[4] = replace(events[4], payload={})
 
     assert sentences(verified(events)) == ["altered at 5 of producer p1", "missing 20 of producer p1"]
 
 
 def test_what_was_pruned_is_expired_and_not_missing() -> None:
-    found = verified(without(told(5), 1, 2), expired_before=START_MS + 2500)
+    found = verified(without(produced(5), 1, 2), expired_before=START_MS + 2500)
 
     assert found.answer is Completeness.EXPIRED
     assert sentences(found) == [
@@ -116,13 +116,13 @@ def test_what_was_pruned_is_expired_and_not_missing() -> None:
 
 
 def test_a_hole_further_on_is_missing_even_after_pruning() -> None:
-    found = verified(without(told(9), 1, 2, 5), expired_before=START_MS + 2500)
+    found = verified(without(produced(9), 1, 2, 5), expired_before=START_MS + 2500)
 
     assert found.answer is Completeness.MISSING
 
 
 def test_a_pruned_run_is_expired_although_its_other_producers_are_complete() -> None:
-    assert verified(told(3), expired_before=START_MS).answer is Completeness.EXPIRED
+    assert verified(produced(3), expired_before=START_MS).answer is Completeness.EXPIRED
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answe
     story = Story()
     for number in range(5):
         at = START_MS + number * 1000
-        story.tell("note", after=1000 if number else 0, ttl=(at + HOUR_MS) // 1000)
+        story.add("note", after=1000 if number else 0, ttl=(at + HOUR_MS) // 1000)
 
     found = verified(without(story.events, 1, 2), now_ms=START_MS + passed_ms)
 
@@ -145,7 +145,9 @@ def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answe
 
 
 def test_producers_are_judged_one_by_one_and_the_gravest_answer_counts() -> None:
-    found = verified([*told(4), *without(told(4, producer="p2"), 2), *told(2, closed=False, producer="p3")])
+    found = verified(
+        [*produced(4), *without(produced(4, producer="p2"), 2), *produced(2, closed=False, producer="p3")]
+    )
 
     assert [each.answer for each in found.producers] == [
         Completeness.COMPLETE,
@@ -163,16 +165,16 @@ def test_events_of_other_producers_are_only_counted() -> None:
 
 def test_a_producer_that_went_on_after_stating_its_count_is_open() -> None:
     story = Story()
-    story.tell("note")
+    story.add("note")
     story.close()
-    story.tell("note")
+    story.add("note")
 
     assert verified(story.events).answer is Completeness.OPEN
 
 
 def test_memory_does_not_grow_with_the_run() -> None:
     verifier = Verifier()
-    for event in told(5000):
+    for event in produced(5000):
         verifier.add(event)
 
     chain = verifier._chains["p1"]
@@ -184,7 +186,7 @@ def test_memory_does_not_grow_with_the_run() -> None:
 def test_the_answer_does_not_depend_on_the_order_of_arrival(
     order: list[int], lost: set[int], forged: int | None
 ) -> None:
-    events = told(12)
+    events = produced(12)
     if forged is not None:
         events[forged - 1] = replace(events[forged - 1], payload={"n": -1})
     arrived = [events[index] for index in order if index + 1 not in lost]
@@ -194,7 +196,7 @@ def test_the_answer_does_not_depend_on_the_order_of_arrival(
 
 @given(st.sets(st.integers(1, 19)))
 def test_exactly_what_was_lost_is_named(lost: set[int]) -> None:
-    found = verified([event for event in told(20) if event.number not in lost])
+    found = verified([event for event in produced(20) if event.number not in lost])
 
     missing = {n for low, high in found.producers[0].missing for n in range(low, high + 1)}
 
@@ -204,7 +206,7 @@ def test_exactly_what_was_lost_is_named(lost: set[int]) -> None:
 @pytest.mark.parametrize(("counted", "uncounted"), [(60, 0), (62, 2)])
 def test_events_that_the_journal_counted_are_reported_once(counted: int, uncounted: int) -> None:
     verifier = Verifier()
-    for event in without(told(60), 41, 42):
+    for event in without(produced(60), 41, 42):
         verifier.add(event)
 
     found = verifier.report(NOW, started_at=START_MS, counted=counted)

@@ -11,8 +11,8 @@ from longwatch.model.event import Event
 from tests.strategies import runs
 
 
-def told(
-    type: str, at: int, *, call_id: str | None = None, agent: str | None = None, **said: object
+def event(
+    type: str, at: int, *, call_id: str | None = None, agent: str | None = None, **payload: object
 ) -> Event:
     return Event(
         run_id="wf-1",
@@ -21,7 +21,7 @@ def told(
         occurred_at=at,
         agent_name=agent,
         call_id=call_id,
-        payload=said,
+        payload=payload,
     )
 
 
@@ -38,8 +38,8 @@ def spans(*events: Event) -> list[tuple[int | None, int | None]]:
 
 
 def test_a_start_and_an_end_with_one_call_id_are_one_call() -> None:
-    start = told("tool_call", 10, call_id="c1", agent="writer", operation="search", status="started")
-    end = told("tool_call", 25, call_id="c1", agent="writer", operation="search", status="completed")
+    start = event("tool_call", 10, call_id="c1", agent="writer", operation="search", status="started")
+    end = event("tool_call", 25, call_id="c1", agent="writer", operation="search", status="completed")
 
     (call,) = calls_of(start, end)
 
@@ -49,20 +49,22 @@ def test_a_start_and_an_end_with_one_call_id_are_one_call() -> None:
 
 def test_what_the_producer_measured_beats_the_time_between_the_events() -> None:
     (call,) = calls_of(
-        told("agent_start", 10, call_id="c1"), told("agent_end", 25, call_id="c1", duration_ms=14.2)
+        event("agent_start", 10, call_id="c1"), event("agent_end", 25, call_id="c1", duration_ms=14.2)
     )
 
     assert call.duration_ms == 14.2
 
 
 def test_a_call_without_an_end_is_open() -> None:
-    (call,) = calls_of(told("tool_call", 10, call_id="c1"))
+    (call,) = calls_of(event("tool_call", 10, call_id="c1"))
 
     assert (call.status, call.end, call.duration_ms) == ("started", None, None)
 
 
 def test_a_call_without_a_start_began_its_duration_before_its_end() -> None:
-    (call,) = calls_of(told("tool_call", 1000, call_id="c1", status="failed", error="boom", duration_ms=40.4))
+    (call,) = calls_of(
+        event("tool_call", 1000, call_id="c1", status="failed", error="boom", duration_ms=40.4)
+    )
 
     assert (call.started_at, call.status, call.duration_ms) == (960, "failed", 40.4)
     assert call.end is not None
@@ -70,35 +72,35 @@ def test_a_call_without_a_start_began_its_duration_before_its_end() -> None:
 
 
 def test_a_duration_longer_than_time_itself_begins_at_its_beginning() -> None:
-    (call,) = calls_of(told("tool_call", 1000, call_id="c1", status="failed", duration_ms=10**300))
+    (call,) = calls_of(event("tool_call", 1000, call_id="c1", status="failed", duration_ms=10**300))
 
     assert call.started_at == 0
 
 
 def test_a_call_without_a_start_or_a_measure_has_no_duration() -> None:
-    (call,) = calls_of(told("tool_call", 1000, call_id="c1", status="failed"))
+    (call,) = calls_of(event("tool_call", 1000, call_id="c1", status="failed"))
 
     assert (call.started_at, call.duration_ms) == (1000, None)
 
 
 def test_an_end_stamped_before_its_start_took_no_time() -> None:
-    (call,) = calls_of(told("agent_start", 30, call_id="c1"), told("agent_end", 20, call_id="c1"))
+    (call,) = calls_of(event("agent_start", 30, call_id="c1"), event("agent_end", 20, call_id="c1"))
 
     assert call.duration_ms == 0
 
 
 def test_of_two_ends_the_earlier_counts() -> None:
     (call,) = calls_of(
-        told("agent_end", 30, call_id="c1", status="failed"),
-        told("agent_start", 10, call_id="c1"),
-        told("agent_end", 20, call_id="c1"),
+        event("agent_end", 30, call_id="c1", status="failed"),
+        event("agent_start", 10, call_id="c1"),
+        event("agent_end", 20, call_id="c1"),
     )
 
     assert (call.status, call.duration_ms) == ("completed", 10)
 
 
 def test_what_only_the_end_tells_is_kept() -> None:
-    start = told("tool_call", 10, call_id="c1")
+    start = event("tool_call", 10, call_id="c1")
     end = Event(
         run_id="wf-1",
         event_id="end",
@@ -117,19 +119,19 @@ def test_what_only_the_end_tells_is_kept() -> None:
 
 def test_an_agent_that_works_twice_without_call_ids_has_two_spans() -> None:
     assert spans(
-        told("agent_start", 10, agent="writer"),
-        told("agent_end", 20, agent="writer"),
-        told("agent_start", 30, agent="writer"),
-        told("agent_end", 40, agent="writer"),
+        event("agent_start", 10, agent="writer"),
+        event("agent_end", 20, agent="writer"),
+        event("agent_start", 30, agent="writer"),
+        event("agent_end", 40, agent="writer"),
     ) == [(10, 20), (30, 40)]
 
 
 def test_a_node_without_call_ids_is_paired_by_its_id() -> None:
     events = [
-        told("node_start", 10, node_id="n1", node_name="Plan"),
-        told("node_start", 11, node_id="n2", node_name="Write"),
-        told("node_stop", 20, node_id="n1", node_name="Plan", status="skipped"),
-        told("node_stop", 30, node_id="n2", node_name="Write", error="boom"),
+        event("node_start", 10, node_id="n1", node_name="Plan"),
+        event("node_start", 11, node_id="n2", node_name="Write"),
+        event("node_stop", 20, node_id="n1", node_name="Plan", status="skipped"),
+        event("node_stop", 30, node_id="n2", node_name="Write", error="boom"),
     ]
 
     assert [(call.name, call.kind, call.status) for call in calls_of(*events)] == [
@@ -140,45 +142,45 @@ def test_a_node_without_call_ids_is_paired_by_its_id() -> None:
 
 def test_a_tool_without_call_ids_is_paired_by_agent_and_operation() -> None:
     assert spans(
-        told("tool_call", 10, agent="writer", operation="search"),
-        told("tool_call", 11, agent="critic", operation="search"),
-        told("tool_call", 20, agent="critic", operation="search", status="completed"),
-        told("tool_call", 30, agent="writer", operation="search", status="completed"),
+        event("tool_call", 10, agent="writer", operation="search"),
+        event("tool_call", 11, agent="critic", operation="search"),
+        event("tool_call", 20, agent="critic", operation="search", status="completed"),
+        event("tool_call", 30, agent="writer", operation="search", status="completed"),
     ) == [(10, 30), (11, 20)]
 
 
 def test_an_agent_started_again_after_a_crash_leaves_its_first_span_open() -> None:
     assert spans(
-        told("agent_start", 10, agent="writer"),
-        told("agent_start", 30, agent="writer"),
-        told("agent_end", 40, agent="writer"),
+        event("agent_start", 10, agent="writer"),
+        event("agent_start", 30, agent="writer"),
+        event("agent_end", 40, agent="writer"),
     ) == [(10, None), (30, 40)]
 
 
 def test_an_end_without_any_start_is_a_call_of_its_own() -> None:
-    assert spans(told("agent_end", 20, agent="writer"), told("agent_start", 30, agent="writer")) == [
+    assert spans(event("agent_end", 20, agent="writer"), event("agent_start", 30, agent="writer")) == [
         (None, 20),
         (30, None),
     ]
 
 
 def test_a_late_start_finds_its_end() -> None:
-    ended = NO_CALLS.plus([told("agent_end", 20, agent="writer")])
+    ended = NO_CALLS.plus([event("agent_end", 20, agent="writer")])
 
-    whole = ended.plus([told("agent_start", 10, agent="writer")])
+    whole = ended.plus([event("agent_start", 10, agent="writer")])
 
     assert [(call.started_at, call.status) for call in whole.by_id().values()] == [(10, "completed")]
 
 
 def test_calls_without_an_id_are_named_by_their_first_event() -> None:
-    (call,) = calls_of(told("agent_start", 10, agent="writer"), told("agent_end", 20, agent="writer"))
+    (call,) = calls_of(event("agent_start", 10, agent="writer"), event("agent_end", 20, agent="writer"))
 
     assert call.call_id == "agent:agent_start-10"
 
 
 @pytest.mark.parametrize("type", ["workflow_start", "node_stream", "note", "AGENT_INVOCATION_STARTED"])
 def test_other_events_are_no_part_of_a_call(type: str) -> None:
-    assert mark_of(told(type, 10, call_id="c1")) is None
+    assert mark_of(event(type, 10, call_id="c1")) is None
 
 
 def test_a_call_that_nobody_told_of_cannot_be_made() -> None:
@@ -216,9 +218,9 @@ def test_every_start_and_end_without_an_id_is_in_exactly_one_call(events: list[E
 
 
 def test_a_tool_that_a_turn_uses_is_a_call_from_its_use_to_its_result() -> None:
-    use = told("block", 10, call_id="u1", kind="tool_use", tool_name="Bash", tool_use_id="u1", parameters={})
-    result = told("block", 35, call_id="u1", kind="tool_result", tool_use_id="u1", error="no such file")
-    words = told("block", 20, kind="content", text="hm")
+    use = event("block", 10, call_id="u1", kind="tool_use", tool_name="Bash", tool_use_id="u1", parameters={})
+    result = event("block", 35, call_id="u1", kind="tool_result", tool_use_id="u1", error="no such file")
+    words = event("block", 20, kind="content", text="hm")
 
     (call,) = calls_of(words, result, use)
 

@@ -152,7 +152,7 @@ def test_our_own_words_and_unknown_ones_stay(word: str) -> None:
 
 
 def test_a_tool_call_is_read_in_our_own_spelling() -> None:
-    said = {
+    payload = {
         "system": "web",
         "operation": "search",
         "status": "failed",
@@ -162,13 +162,13 @@ def test_a_tool_call_is_read_in_our_own_spelling() -> None:
         "duration_ms": 12.5,
     }
 
-    call = ToolCall.of(event(type="tool_call", agent_name="writer", call_id="c1", payload=said))
+    call = ToolCall.of(event(type="tool_call", agent_name="writer", call_id="c1", payload=payload))
 
     assert call == ToolCall("c1", "writer", "web", "search", "failed", {"q": 1}, [1], "boom", 12.5)
 
 
 @pytest.mark.parametrize(
-    ("said", "attribute", "value"),
+    ("payload", "attribute", "value"),
     [
         ({"tool_name": "search"}, "operation", "search"),
         ({"name": "search"}, "operation", "search"),
@@ -188,15 +188,15 @@ def test_a_tool_call_is_read_in_our_own_spelling() -> None:
     ],
 )
 def test_a_tool_call_is_read_in_other_spellings(
-    said: Mapping[str, object], attribute: str, value: object
+    payload: Mapping[str, object], attribute: str, value: object
 ) -> None:
-    call = ToolCall.of(event(type="tool_call", payload=said))
+    call = ToolCall.of(event(type="tool_call", payload=payload))
 
     assert getattr(call, attribute) == value
 
 
 @pytest.mark.parametrize(
-    ("type", "said", "attribute", "value"),
+    ("type", "payload", "attribute", "value"),
     [
         ("agent_start", {}, "status", "started"),
         ("agent_start", {"status": "completed"}, "status", "started"),
@@ -215,17 +215,17 @@ def test_a_tool_call_is_read_in_other_spellings(
     ],
 )
 def test_an_agent_span_is_read_in_every_spelling(
-    type: str, said: Mapping[str, object], attribute: str, value: object
+    type: str, payload: Mapping[str, object], attribute: str, value: object
 ) -> None:
-    span = AgentSpan.of(event(type=type, payload=said))
+    span = AgentSpan.of(event(type=type, payload=payload))
 
     assert getattr(span, attribute) == value
 
 
 def test_the_name_on_the_event_beats_the_one_in_its_payload() -> None:
-    told = event(type="agent_end", agent_name="writer", payload={"agent_name": "critic"})
+    named = event(type="agent_end", agent_name="writer", payload={"agent_name": "critic"})
 
-    assert AgentSpan.of(told).agent_name == ToolCall.of(told).agent_name == "writer"
+    assert AgentSpan.of(named).agent_name == ToolCall.of(named).agent_name == "writer"
 
 
 def test_only_text_is_taken_for_text() -> None:

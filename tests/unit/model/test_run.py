@@ -13,13 +13,13 @@ from longwatch.model.run import SILENT_AFTER_MS, ProducerNumbers, Run, Status, c
 from tests.strategies import batches, runs
 
 
-def told(type: str, at: int, *, number: int | None = None, producer: str = "p", **said: object) -> Event:
+def event(type: str, at: int, *, number: int | None = None, producer: str = "p", **payload: object) -> Event:
     return Event(
         run_id="wf-1",
         event_id=f"{type}-{at}-{number}",
         type=type,
         occurred_at=at,
-        payload=said,
+        payload=payload,
         producer=None if number is None else producer,
         number=number,
     )
@@ -65,7 +65,7 @@ def test_every_event_is_counted_once_by_its_type(events: list[Event]) -> None:
 
 
 def test_nothing_folds_to_nothing() -> None:
-    run = run_of(told("note", 10))
+    run = run_of(event("note", 10))
 
     assert fold([]) is None
     assert fold([], onto=run) is run
@@ -75,17 +75,17 @@ def test_events_of_two_runs_are_not_folded_into_one() -> None:
     other = Event(run_id="wf-2", event_id="e", type="note", occurred_at=10)
 
     with pytest.raises(ValueError, match="several runs"):
-        fold([told("note", 10), other])
+        fold([event("note", 10), other])
     with pytest.raises(ValueError, match="several runs"):
-        fold([other], onto=run_of(told("note", 10)))
+        fold([other], onto=run_of(event("note", 10)))
 
 
 def test_a_run_has_its_calls_in_the_order_they_began() -> None:
     run = run_of(
-        told("tool_call", 20, number=3, operation="search"),
-        told("agent_start", 10, number=2, agent_name="writer"),
-        told("workflow_start", 10, number=1),
-        told("agent_start", 20, number=4, agent_name="critic"),
+        event("tool_call", 20, number=3, operation="search"),
+        event("agent_start", 10, number=2, agent_name="writer"),
+        event("workflow_start", 10, number=1),
+        event("agent_start", 20, number=4, agent_name="critic"),
     )
 
     assert [call.name for call in run.ordered_calls()] == ["writer", "search", "critic"]
@@ -94,9 +94,9 @@ def test_a_run_has_its_calls_in_the_order_they_began() -> None:
 
 
 def test_a_run_that_was_ended_twice_has_one_end_time() -> None:
-    first = run_of(told("workflow_start", 10), told("workflow_complete", 30))
+    first = run_of(event("workflow_start", 10), event("workflow_complete", 30))
 
-    again = fold([told("workflow_complete", 40)], onto=first)
+    again = fold([event("workflow_complete", 40)], onto=first)
 
     assert again is not None
     assert (again.status, again.summary.ended_at) == (Status.SUCCEEDED, 30)
@@ -121,14 +121,17 @@ def test_a_tally_names_what_is_missing(
 
 
 def test_the_count_a_producer_states_at_its_end_is_remembered() -> None:
-    run = run_of(told("note", 10, number=1), told("producer_closed", 30, number=4, count=4))
+    run = run_of(event("note", 10, number=1), event("producer_closed", 30, number=4, count=4))
 
     assert run.producers == {"p": ProducerNumbers(NumberSet(((1, 1), (4, 4))), 4)}
     assert run.producers["p"].missing() == ((2, 3),)
 
 
 def test_of_two_counts_the_higher_holds_however_they_arrive() -> None:
-    low, high = told("producer_closed", 10, number=1, count=5), told("producer_closed", 20, number=2, count=9)
+    low, high = (
+        event("producer_closed", 10, number=1, count=5),
+        event("producer_closed", 20, number=2, count=9),
+    )
 
     for run in (
         fold([low, high]),
@@ -141,7 +144,7 @@ def test_of_two_counts_the_higher_holds_however_they_arrive() -> None:
 
 
 def test_each_producer_is_tallied_by_itself() -> None:
-    run = run_of(told("note", 10, number=1), told("note", 10, number=2, producer="q"), told("note", 11))
+    run = run_of(event("note", 10, number=1), event("note", 10, number=2, producer="q"), event("note", 11))
 
     assert {name: tally.seen.ranges for name, tally in run.producers.items()} == {
         "p": ((1, 1),),
@@ -154,7 +157,7 @@ def test_each_producer_is_tallied_by_itself() -> None:
     [(0, False), (SILENT_AFTER_MS, False), (SILENT_AFTER_MS + 1, True), (-5000, False)],
 )
 def test_a_run_is_silent_after_more_than_a_minute_without_events(quiet_ms: int, is_silent: bool) -> None:
-    run = run_of(told("workflow_start", 500), told("note", 1000))
+    run = run_of(event("workflow_start", 500), event("note", 1000))
 
     found = conditions(run, now_ms=1000 + quiet_ms)
 
@@ -162,7 +165,7 @@ def test_a_run_is_silent_after_more_than_a_minute_without_events(quiet_ms: int, 
 
 
 def test_a_silent_run_says_how_long_and_stays_open() -> None:
-    run = run_of(told("note", 1000))
+    run = run_of(event("note", 1000))
 
     (condition,) = conditions(run, now_ms=91_000, silent_after_ms=10_000)
 
@@ -171,16 +174,16 @@ def test_a_silent_run_says_how_long_and_stays_open() -> None:
 
 
 def test_a_run_that_ended_is_never_silent() -> None:
-    run = run_of(told("workflow_complete", 1000))
+    run = run_of(event("workflow_complete", 1000))
 
     assert conditions(run, now_ms=10**9) == []
 
 
 def test_missing_events_are_named_also_after_the_end() -> None:
     run = run_of(
-        told("note", 1000, number=2, producer="q"),
-        told("workflow_complete", 1000, number=3),
-        told("producer_closed", 1000, number=44, count=45),
+        event("note", 1000, number=2, producer="q"),
+        event("workflow_complete", 1000, number=3),
+        event("producer_closed", 1000, number=44, count=45),
     )
 
     assert [condition.message for condition in conditions(run, now_ms=1000)] == [
@@ -192,8 +195,10 @@ def test_missing_events_are_named_also_after_the_end() -> None:
 
 
 def test_missing_lines_of_an_agent_are_named_until_they_are_fed() -> None:
-    run = run_of(*(told("block", 1000, line_number=at, after_line=after) for at, after in [(9, 6), (4, 3)]))
-    whole = fold([told("block", 1001, line_number=at, after_line=at - 1) for at in (1, 2, 3, 5, 6)], onto=run)
+    run = run_of(*(event("block", 1000, line_number=at, after_line=after) for at, after in [(9, 6), (4, 3)]))
+    whole = fold(
+        [event("block", 1001, line_number=at, after_line=at - 1) for at in (1, 2, 3, 5, 6)], onto=run
+    )
 
     assert [condition.message for condition in conditions(run, now_ms=1000)] == [
         "missing lines 1–3 of the agent's output",
@@ -204,9 +209,9 @@ def test_missing_lines_of_an_agent_are_named_until_they_are_fed() -> None:
 
 
 def test_a_late_event_ends_the_condition_of_missing_it() -> None:
-    run = run_of(told("note", 1000, number=1), told("note", 1002, number=3))
+    run = run_of(event("note", 1000, number=1), event("note", 1002, number=3))
 
-    whole = fold([told("note", 1001, number=2)], onto=run)
+    whole = fold([event("note", 1001, number=2)], onto=run)
 
     assert [condition.name for condition in conditions(run, now_ms=1002)] == ["missing"]
     assert whole is not None
@@ -215,11 +220,11 @@ def test_a_late_event_ends_the_condition_of_missing_it() -> None:
 
 A, B = "aaaaaaaa", "bbbbbbbb"
 TWO_ATTEMPTS = [
-    told("workflow_start", 1_000, number=1, producer="p", attempt=A),
-    told("tool_call", 2_000, number=2, producer="p", operation="search", status="started"),
-    told("workflow_start", 5_000, number=1, producer="q", attempt=B),
-    told("tool_call", 6_000, number=2, producer="q", operation="write", status="started"),
-    told("tool_call", 7_000, number=3, producer="p", operation="read", status="started"),
+    event("workflow_start", 1_000, number=1, producer="p", attempt=A),
+    event("tool_call", 2_000, number=2, producer="p", operation="search", status="started"),
+    event("workflow_start", 5_000, number=1, producer="q", attempt=B),
+    event("tool_call", 6_000, number=2, producer="q", operation="write", status="started"),
+    event("tool_call", 7_000, number=3, producer="p", operation="read", status="started"),
 ]
 
 
@@ -232,10 +237,10 @@ def test_each_attempt_has_the_calls_of_its_own_producers() -> None:
 
 def test_a_producer_that_names_two_attempts_works_on_the_last_it_named() -> None:
     run = run_of(
-        told("workflow_start", 1_000, number=1, attempt=A),
-        told("tool_call", 2_000, number=2, operation="search", status="started"),
-        told("workflow_start", 5_000, number=3, attempt=B),
-        told("tool_call", 6_000, number=4, operation="write", status="started"),
+        event("workflow_start", 1_000, number=1, attempt=A),
+        event("tool_call", 2_000, number=2, operation="search", status="started"),
+        event("workflow_start", 5_000, number=3, attempt=B),
+        event("tool_call", 6_000, number=4, operation="write", status="started"),
     )
 
     assert [call.name for call in run.at_attempt(1).ordered_calls()] == ["search"]
@@ -245,11 +250,11 @@ def test_a_producer_that_names_two_attempts_works_on_the_last_it_named() -> None
 def own_events(number: int, *events: Event) -> Run:
     whole = run_of(*events)
     belongs = whole.attempt_of()
-    return whole.at_attempt(number, run_of(*(event for event in events if belongs(event) == number)))
+    return whole.at_attempt(number, run_of(*(each for each in events if belongs(each) == number)))
 
 
 def test_each_attempt_counts_its_own_events() -> None:
-    ending = told("workflow_error", 9_000, error_message="no rows", attempt=A)  # of no producer, and late
+    ending = event("workflow_error", 9_000, error_message="no rows", attempt=A)  # of no producer, and late
 
     first, last = (own_events(number, *TWO_ATTEMPTS, ending) for number in (1, 2))
 
@@ -261,7 +266,7 @@ def test_each_attempt_counts_its_own_events() -> None:
 
 
 def test_a_late_event_of_an_earlier_attempt_does_not_break_the_silence_of_the_last() -> None:
-    late = told("note", 99_000, number=4, producer="p")
+    late = event("note", 99_000, number=4, producer="p")
 
     last = own_events(2, *TWO_ATTEMPTS, late)
 
@@ -271,8 +276,8 @@ def test_a_late_event_of_an_earlier_attempt_does_not_break_the_silence_of_the_la
 
 def test_a_producer_of_two_attempts_misses_nothing_in_either() -> None:
     events = [
-        told("workflow_start", 1_000, number=1, attempt=A),
-        told("workflow_start", 5_000, number=2, attempt=B),
+        event("workflow_start", 1_000, number=1, attempt=A),
+        event("workflow_start", 5_000, number=2, attempt=B),
     ]
 
     assert [conditions(own_events(number, *events), now_ms=6_000) for number in (1, 2)] == [[], []]
@@ -291,7 +296,7 @@ def test_an_attempt_without_an_ending_is_unknown_once_another_has_begun() -> Non
 
 
 def test_a_later_attempt_does_not_move_the_death_of_an_earlier_one() -> None:
-    death = told(
+    death = event(
         "workflow_error", 2_001, status="died", written_for=True, attempt=A, not_before=2_000, not_after=3_000
     )
     events = [each for each in TWO_ATTEMPTS if each.producer == "q" or each.occurred_at <= 2_000]

@@ -19,8 +19,8 @@ CASES = json.loads((Path(__file__).parents[2] / "fixtures" / "endings.json").rea
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_a_run_stands_as_the_shared_cases_say(case: dict[str, Any]) -> None:
     events = [Event(**event) for event in case["events"]]
-    for told in (events, events[::-1]):
-        run = fold(told)
+    for ordered in (events, events[::-1]):
+        run = fold(ordered)
         assert run is not None
         view = json.loads(json.dumps(RunDetails.of_attempt(run, run, now_ms=NOW_MS), default=vars))
         view["calls"] = {call["call_id"]: call["status"] for call in view["calls"]}

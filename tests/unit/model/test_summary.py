@@ -13,9 +13,9 @@ from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS, Ending, RunSumma
 from tests.strategies import RUN_ID, batches, runs
 
 
-def told(type: str, at: int, *, run_id: str = "wf-1", agent: str | None = None, **said: object) -> Event:
+def event(type: str, at: int, *, run_id: str = "wf-1", agent: str | None = None, **payload: object) -> Event:
     return Event(
-        run_id=run_id, event_id=f"{type}-{at}", type=type, occurred_at=at, agent_name=agent, payload=said
+        run_id=run_id, event_id=f"{type}-{at}", type=type, occurred_at=at, agent_name=agent, payload=payload
     )
 
 
@@ -25,7 +25,7 @@ def summary_of(*events: Event) -> RunSummary:
 
 
 def test_a_run_that_nobody_ended_is_running() -> None:
-    run = summary_of(told("workflow_start", 10, name="report"), told("tool_call", 30, agent="writer"))
+    run = summary_of(event("workflow_start", 10, name="report"), event("tool_call", 30, agent="writer"))
 
     assert (run.status, run.ended_at, run.error) == (Status.RUNNING, None, None)
     assert (run.kind, run.name) == ("workflow", "report")
@@ -35,34 +35,34 @@ def test_a_run_that_nobody_ended_is_running() -> None:
 
 
 def test_a_run_that_ended_lasts_no_longer() -> None:
-    run = summary_of(told("workflow_start", 10), told("workflow_complete", 40), told("node_stream", 50))
+    run = summary_of(event("workflow_start", 10), event("workflow_complete", 40), event("node_stream", 50))
 
     assert (run.status, run.ended_at, run.last_event_at) == (Status.SUCCEEDED, 40, 50)
     assert run.duration_ms(now_ms=10_000) == 30
 
 
 def test_a_clock_that_runs_behind_makes_no_negative_duration() -> None:
-    assert summary_of(told("workflow_start", 10)).duration_ms(now_ms=5) == 0
+    assert summary_of(event("workflow_start", 10)).duration_ms(now_ms=5) == 0
 
 
 @pytest.mark.parametrize(("type", "status"), ENDS.items())
 def test_every_terminal_event_ends_a_run(type: str, status: Status) -> None:
-    assert summary_of(told(type, 10)).status is status
+    assert summary_of(event(type, 10)).status is status
 
 
 @pytest.mark.parametrize(("word", "status"), STATUS_WORDS.items())
 def test_a_terminal_event_can_say_more_in_every_spelling(word: str, status: Status) -> None:
-    assert summary_of(told("workflow_complete", 10, status=word)).status is status
-    assert summary_of(told("workflow_error", 10, status=word.upper())).status is status
+    assert summary_of(event("workflow_complete", 10, status=word)).status is status
+    assert summary_of(event("workflow_error", 10, status=word.upper())).status is status
 
 
 def test_a_word_nobody_knows_leaves_what_the_type_says() -> None:
-    assert summary_of(told("workflow_error", 10, status="melted")).status is Status.FAILED
+    assert summary_of(event("workflow_error", 10, status="melted")).status is Status.FAILED
 
 
 @pytest.mark.parametrize("field", ["error", "error_message"])
 def test_what_went_wrong_is_read_in_both_spellings(field: str) -> None:
-    assert summary_of(told("workflow_error", 10, **{field: "boom"})).error == "boom"
+    assert summary_of(event("workflow_error", 10, **{field: "boom"})).error == "boom"
 
 
 COMPLETE, ERROR = "workflow_complete", "workflow_error"
@@ -73,30 +73,30 @@ ENDED, CORRECTED = "execution_ended", "execution_corrected"
     ("one", "other", "status", "ended_at"),
     [
         # success beats partial beats failed beats cancelled beats unknown, whichever is first
-        (told(ERROR, 10), told(COMPLETE, 20), Status.SUCCEEDED, 20),
-        (told(COMPLETE, 10), told(ERROR, 20), Status.SUCCEEDED, 10),
-        (told(COMPLETE, 10, status="partial"), told(COMPLETE, 20), Status.SUCCEEDED, 20),
-        (told(COMPLETE, 10, status="partial"), told(ERROR, 20), Status.PARTIAL, 10),
-        (told(ERROR, 10, status="cancelled"), told(ERROR, 20), Status.FAILED, 20),
-        (told("SESSION_UNCONFIRMED", 10), told(ERROR, 20, status="cancelled"), Status.CANCELLED, 20),
+        (event(ERROR, 10), event(COMPLETE, 20), Status.SUCCEEDED, 20),
+        (event(COMPLETE, 10), event(ERROR, 20), Status.SUCCEEDED, 10),
+        (event(COMPLETE, 10, status="partial"), event(COMPLETE, 20), Status.SUCCEEDED, 20),
+        (event(COMPLETE, 10, status="partial"), event(ERROR, 20), Status.PARTIAL, 10),
+        (event(ERROR, 10, status="cancelled"), event(ERROR, 20), Status.FAILED, 20),
+        (event("SESSION_UNCONFIRMED", 10), event(ERROR, 20, status="cancelled"), Status.CANCELLED, 20),
         # an agent finishes while its invoker fails
         (
-            told("AGENT_ENTRYPOINT_FAILED", 10),
-            told("AGENT_BACKGROUND_TASK_COMPLETED", 20),
+            event("AGENT_ENTRYPOINT_FAILED", 10),
+            event("AGENT_BACKGROUND_TASK_COMPLETED", 20),
             Status.SUCCEEDED,
             20,
         ),
         # a producer's own word beats one that was written for it
-        (told(COMPLETE, 10, written_for="p"), told(ERROR, 20), Status.FAILED, 20),
-        (told(ERROR, 10, written_for="p"), told(COMPLETE, 20), Status.SUCCEEDED, 20),
-        (told(ERROR, 10, written_for="p"), told(COMPLETE, 20, written_for="p"), Status.SUCCEEDED, 20),
+        (event(COMPLETE, 10, written_for="p"), event(ERROR, 20), Status.FAILED, 20),
+        (event(ERROR, 10, written_for="p"), event(COMPLETE, 20), Status.SUCCEEDED, 20),
+        (event(ERROR, 10, written_for="p"), event(COMPLETE, 20, written_for="p"), Status.SUCCEEDED, 20),
         # among equals the earliest, so that ending a run twice gives one end time
-        (told(COMPLETE, 10), told(COMPLETE, 20), Status.SUCCEEDED, 10),
-        (told(ERROR, 10), told("SESSION_FAILED", 20), Status.FAILED, 10),
+        (event(COMPLETE, 10), event(COMPLETE, 20), Status.SUCCEEDED, 10),
+        (event(ERROR, 10), event("SESSION_FAILED", 20), Status.FAILED, 10),
         # later truth beats everything, and the latest of it counts
-        (told(ENDED, 10, status="succeeded"), told(CORRECTED, 20, status="failed"), Status.FAILED, 20),
-        (told(ENDED, 30, status="succeeded"), told(CORRECTED, 20, status="failed"), Status.FAILED, 20),
-        (told(CORRECTED, 10, status="succeeded"), told(CORRECTED, 20, status="failed"), Status.FAILED, 20),
+        (event(ENDED, 10, status="succeeded"), event(CORRECTED, 20, status="failed"), Status.FAILED, 20),
+        (event(ENDED, 30, status="succeeded"), event(CORRECTED, 20, status="failed"), Status.FAILED, 20),
+        (event(CORRECTED, 10, status="succeeded"), event(CORRECTED, 20, status="failed"), Status.FAILED, 20),
     ],
 )
 def test_of_two_terminal_events_one_counts(one: Event, other: Event, status: Status, ended_at: int) -> None:
@@ -111,11 +111,11 @@ def test_of_two_terminal_events_one_counts(one: Event, other: Event, status: Sta
 
 @pytest.mark.parametrize(("type", "kind"), STARTS.items())
 def test_every_start_says_what_kind_of_run_it_starts(type: str, kind: str) -> None:
-    assert summary_of(told(type, 10)).kind == kind
+    assert summary_of(event(type, 10)).kind == kind
 
 
 def test_a_start_can_name_a_kind_a_name_and_a_parent() -> None:
-    run = summary_of(told("workflow_start", 10, kind="drill", workflow_name="east", parent_run_id="wf-0"))
+    run = summary_of(event("workflow_start", 10, kind="drill", workflow_name="east", parent_run_id="wf-0"))
 
     assert (run.kind, run.name, run.parent_run_id) == ("drill", "east", "wf-0")
 
@@ -125,19 +125,19 @@ def test_a_start_can_name_a_kind_a_name_and_a_parent() -> None:
     [("AGENT_INVOCATION_STARTED", "session"), ("TASK_load_STARTED", "session"), ("tool_call", "workflow")],
 )
 def test_without_a_start_the_first_event_hints_at_the_kind(type: str, kind: str) -> None:
-    assert summary_of(told("note", 20), told(type, 10)).kind == kind
+    assert summary_of(event("note", 20), event(type, 10)).kind == kind
 
 
 def test_a_start_that_arrives_late_beats_what_was_guessed() -> None:
-    guessed = summary_of(told("AGENT_INVOCATION_STARTED", 10))
+    guessed = summary_of(event("AGENT_INVOCATION_STARTED", 10))
 
-    run = guessed.merged(summary_of(told("workflow_start", 20, name="report")))
+    run = guessed.merged(summary_of(event("workflow_start", 20, name="report")))
 
     assert (run.kind, run.name, run.started_at) == ("workflow", "report", 10)
 
 
 def test_of_two_starts_the_earlier_counts() -> None:
-    run = summary_of(told("workflow_start", 20, name="second"), told("workflow_start", 10, name="first"))
+    run = summary_of(event("workflow_start", 20, name="second"), event("workflow_start", 10, name="first"))
 
     assert run.name == "first"
 
@@ -153,29 +153,29 @@ def test_of_two_events_in_one_millisecond_the_last_is_known_by_its_order() -> No
 
 def test_failed_tool_calls_are_counted() -> None:
     run = summary_of(
-        told("tool_call", 10, status="started"),
-        told("tool_call", 11, status="ERROR"),
-        told("tool_call", 12, error_message="boom"),
-        told("tool_call", 13, status="completed"),
-        told("agent_end", 14, status="failed"),
+        event("tool_call", 10, status="started"),
+        event("tool_call", 11, status="ERROR"),
+        event("tool_call", 12, error_message="boom"),
+        event("tool_call", 13, status="completed"),
+        event("agent_end", 14, status="failed"),
     )
 
     assert run.failed_calls == 2
 
 
 def test_every_run_among_the_events_has_its_own_summary() -> None:
-    found = summarise([told("note", 10), told("note", 20, run_id="wf-2"), told("note", 30)])
+    found = summarise([event("note", 10), event("note", 20, run_id="wf-2"), event("note", 30)])
 
     assert {run_id: run.events for run_id, run in found.items()} == {"wf-1": 2, "wf-2": 1}
     assert summarise([]) == {}
 
 
 def test_an_event_that_ends_nothing_is_no_ending() -> None:
-    assert Ending.of(told("note", 10)) is None
+    assert Ending.of(event("note", 10)) is None
 
 
 def test_merging_keeps_the_latest_edge_of_what_has_expired() -> None:
-    plain = summary_of(told("note", 10))
+    plain = summary_of(event("note", 10))
     edges = [
         RunSummary("wf-1", plain.origin, 10, plain.last_order, "note", 0, expired_before=at) for at in (5, 9)
     ]

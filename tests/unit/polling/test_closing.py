@@ -316,7 +316,7 @@ except KeyboardInterrupt:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        said, complained = process.communicate(timeout=PATIENCE_SECONDS)
+        stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
 
-    assert said == "interrupted\n"
-    assert complained == ""
+    assert stdout == "interrupted\n"
+    assert stderr == ""

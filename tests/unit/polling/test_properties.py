@@ -77,24 +77,24 @@ def test_however_many_share_a_key_it_is_asked_as_if_there_were_one(
         at_once -= 1
         return value
 
-    def hear(index: int, value: int) -> None:
+    def receive(index: int, value: int) -> None:
         results[index] += 1
 
     async def main() -> None:
         async with PollingManager() as manager:
             for index, (after, interval) in enumerate(subscribers):
                 await asyncio.sleep(after / 100)
-                manager.register("a", poll, interval, on_result=partial(hear, index))
+                manager.register("a", poll, interval, on_result=partial(receive, index))
             await asyncio.sleep(5)
             before, results_before = calls, results.copy()
             await asyncio.sleep(20)
-            heard = {results[index] - results_before[index] for index in range(len(subscribers))}
+            received = {results[index] - results_before[index] for index in range(len(subscribers))}
 
             eager = min(interval for _, interval in subscribers)
             assert most_at_once == 1
             assert calls - before <= 20 / max(eager, seconds) + 1
-            assert len(heard) == 1
-            assert abs(heard.pop() - (calls - before)) <= 1
+            assert len(received) == 1
+            assert abs(received.pop() - (calls - before)) <= 1
 
     in_virtual_time(main())
 
@@ -147,15 +147,17 @@ class Somebody:
     key: int
     life_began: int  # when its key got the first of its present subscribers
     registration: Registration | None = None
-    heard: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
     left: bool = False
 
-    def hear(self, started: int) -> None:
+    def receive(self, started: int) -> None:
         self.world.check(not self.left, "told after leaving")
         fetched = self.key in self.world.fetched
         self.world.check(fetched or started > self.life_began, "told what was asked before")
-        self.world.check(not self.heard or started > self.heard[-1], "told an older answer after a newer one")
-        self.heard.append(started)
+        self.world.check(
+            not self.received or started > self.received[-1], "told an older answer after a newer one"
+        )
+        self.received.append(started)
 
 
 KEY = st.sampled_from(KEYS)
@@ -197,7 +199,7 @@ async def _live(seconds: dict[int, float], steps: list[Any]) -> None:
                 there = here(key)
                 person = Somebody(world, key, there[0].life_began if there else world.tick())
                 person.registration = manager.register(
-                    key, world.poll_of(key), interval, on_result=person.hear, on_error=lambda error: None
+                    key, world.poll_of(key), interval, on_result=person.receive, on_error=lambda error: None
                 )
                 people.append(person)
             case "leave", index if index < len(people):
@@ -258,7 +260,7 @@ async def _goes_on(manager: PollingManager, world: World, people: list[Somebody]
     await asyncio.sleep(4)
 
     for person in people:
-        assert person.left or person.heard[-1] > since
+        assert person.left or person.received[-1] > since
 
 
 async def _ends(manager: PollingManager, people: list[Somebody], fetches: list[asyncio.Task[Any]]) -> None:

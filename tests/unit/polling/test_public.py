@@ -14,10 +14,10 @@ from tests.docs.pages import page
 
 @pytest.mark.parametrize("name", polling.__all__)
 def test_a_public_name_is_there_and_in_the_reference(name: str) -> None:
-    told = page("reference/polling.md").code_spans()
+    documented = page("reference/polling.md").code_spans()
 
     assert getattr(polling, name) is not None
-    assert any(re.match(rf"{name}\b", span) for span in told)
+    assert any(re.match(rf"{name}\b", span) for span in documented)
     assert name in dir(polling)
 
 

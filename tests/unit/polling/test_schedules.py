@@ -20,7 +20,7 @@ from longwatch.polling import (
 from longwatch.testing import FakeClock
 
 
-def looks(
+def poll_times(
     schedule: Schedule, clock: FakeClock, *, until: float, news_at: tuple[float, ...] = ()
 ) -> list[float]:
     """The moments of all looks up to `until`, the first one now; those at `news_at` find something new."""
@@ -36,13 +36,13 @@ def looks(
 
 
 def test_document_000_looks_every_500_milliseconds() -> None:
-    assert looks(JOURNAL_INTERVAL, FakeClock(), until=2) == [0, 0.5, 1, 1.5, 2]
+    assert poll_times(JOURNAL_INTERVAL, FakeClock(), until=2) == [0, 0.5, 1, 1.5, 2]
 
 
 def test_a_fixed_interval_never_slows_down_and_never_stops() -> None:
     clock = FakeClock()
 
-    found = looks(Fixed(60), clock, until=86_400)
+    found = poll_times(Fixed(60), clock, until=86_400)
 
     assert len(found) == 24 * 60 + 1
     assert set(clock.slept) == {60}
@@ -51,7 +51,7 @@ def test_a_fixed_interval_never_slows_down_and_never_stops() -> None:
 def test_the_ramp_looks_every_second_for_30_seconds() -> None:
     clock = FakeClock()
 
-    found = looks(Ramp(), clock, until=30)
+    found = poll_times(Ramp(), clock, until=30)
 
     assert found == [float(second) for second in range(31)]
 
@@ -59,7 +59,7 @@ def test_the_ramp_looks_every_second_for_30_seconds() -> None:
 def test_after_30_seconds_the_ramp_slows_down_by_half_at_each_look_up_to_5_seconds() -> None:
     clock = FakeClock()
 
-    looks(Ramp(), clock, until=60)
+    poll_times(Ramp(), clock, until=60)
 
     assert clock.slept[:30] == [1] * 30
     assert clock.slept[30:36] == [1.5, 2.25, 3.375, 5, 5, 5]
@@ -68,7 +68,7 @@ def test_after_30_seconds_the_ramp_slows_down_by_half_at_each_look_up_to_5_secon
 def test_the_ramp_stops_at_the_first_look_two_minutes_after_the_last_news() -> None:
     clock = FakeClock()
 
-    found = looks(Ramp(), clock, until=1_000)
+    found = poll_times(Ramp(), clock, until=1_000)
 
     assert found[-2] < 120 <= found[-1] < 125
 
@@ -76,7 +76,7 @@ def test_the_ramp_stops_at_the_first_look_two_minutes_after_the_last_news() -> N
 def test_news_keeps_the_ramp_alive_and_does_not_quicken_it() -> None:
     clock = FakeClock()
 
-    found = looks(Ramp(), clock, until=1_000, news_at=(30.0,))
+    found = poll_times(Ramp(), clock, until=1_000, news_at=(30.0,))
 
     assert found[-2] < 150 <= found[-1] < 155
     assert clock.slept[31:35] == [2.25, 3.375, 5, 5]

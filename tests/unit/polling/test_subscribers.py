@@ -48,15 +48,15 @@ async def test_a_subscriber_that_raises_and_does_not_listen_is_logged(
 
 
 async def test_a_listener_for_errors_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    source, heard = Source(), list[Exception]()
+    source, errors = Source(), list[Exception]()
     source.error = OSError("refused")
 
     async with PollingManager() as manager:
         manager.register("a", source.poll, 10.0, on_error=bad)
-        manager.register("a", source.poll, 10.0, on_error=heard.append)
+        manager.register("a", source.poll, 10.0, on_error=errors.append)
         await asyncio.sleep(1)
 
-    assert heard == [source.error]
+    assert errors == [source.error]
     assert "on_error of a subscriber of 'a' raised" in caplog.text
 
 
@@ -108,12 +108,12 @@ async def test_a_plain_function_is_called_in_a_thread_and_its_result_delivered_o
         called_in.append(threading.get_ident())
         return "answer"
 
-    def tell(value: str) -> None:
+    def deliver(value: str) -> None:
         told_in.append(threading.get_ident())
         done.set()
 
     async with PollingManager() as manager:
-        manager.register("a", blocking, 10.0, on_result=tell)
+        manager.register("a", blocking, 10.0, on_result=deliver)
         await done.wait()
 
     assert told_in == [threading.get_ident()]

@@ -51,9 +51,9 @@ def test_the_execution_time_of_the_ending_is_the_duration_that_readers_compute(
         run.record("step")
     configured.flush()
 
-    told = fold(events_of(journal, run.run_id))
-    assert told is not None
-    assert events_of(journal, run.run_id)[-2].payload["execution_time_ms"] == told.summary.duration_ms(0)
+    folded = fold(events_of(journal, run.run_id))
+    assert folded is not None
+    assert events_of(journal, run.run_id)[-2].payload["execution_time_ms"] == folded.summary.duration_ms(0)
 
 
 def test_a_run_can_fail_without_an_exception(journal: MemoryJournal, configured: Recorder) -> None:

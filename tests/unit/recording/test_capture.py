@@ -35,7 +35,7 @@ from longwatch.storage.dynamodb.values import to_map
 SECRETS = SecretNames()
 
 
-def kept(value: object, limits: CaptureLimits = FULL) -> object:
+def captured(value: object, limits: CaptureLimits = FULL) -> object:
     return Capture(limits, SECRETS).value(value)
 
 
@@ -155,7 +155,7 @@ def function() -> None: ...
     ],
 )
 def test_a_value_is_kept_or_has_a_readable_stand_in(value: object, stand_in: object) -> None:
-    found = kept(value)
+    found = captured(value)
 
     assert found == stand_in
     assert type(found) is type(stand_in)
@@ -163,7 +163,7 @@ def test_a_value_is_kept_or_has_a_readable_stand_in(value: object, stand_in: obj
 
 
 def test_a_number_too_long_to_be_written_is_told_by_its_size() -> None:
-    assert kept(10**5000) == "<int of 16610 bits>"
+    assert captured(10**5000) == "<int of 16610 bits>"
 
 
 def test_an_iterator_is_not_consumed() -> None:
@@ -172,7 +172,7 @@ def test_an_iterator_is_not_consumed() -> None:
 
     steps = numbers()
 
-    kept(steps)
+    captured(steps)
 
     assert next(steps) == 1
 
@@ -181,20 +181,20 @@ def test_a_list_that_contains_itself_says_so() -> None:
     loop: list[Any] = [1]
     loop.append({"again": loop})
 
-    assert kept(loop) == [1, {"again": "[list that contains itself]"}]
+    assert captured(loop) == [1, {"again": "[list that contains itself]"}]
 
 
 def test_the_same_list_twice_is_no_circle() -> None:
     shared = [1]
 
-    assert kept([shared, shared]) == [[1], [1]]
+    assert captured([shared, shared]) == [[1], [1]]
 
 
 def test_objects_that_contain_each_other_end_somewhere() -> None:
     one, other = Order(1), Order(2)
     one.lines, other.lines = [other], [one]  # type: ignore[list-item]
 
-    text = encode_payload({"v": kept(one)})
+    text = encode_payload({"v": captured(one)})
 
     assert "[Order that contains itself]" in text
 
@@ -205,7 +205,7 @@ def test_deep_nesting_ends_before_a_store_refuses_it(wrap: Any) -> None:
     for _ in range(18 if wrap(1) == (1, 1) else 200):
         value = wrap(value)
 
-    to_map({"input": {"v": kept(value)}})
+    to_map({"input": {"v": captured(value)}})
 
 
 def test_nested_sets_neither_grow_nor_nest_without_end() -> None:
@@ -213,22 +213,22 @@ def test_nested_sets_neither_grow_nor_nest_without_end() -> None:
     for _ in range(200):
         nest = frozenset({nest})
 
-    to_map({"input": {"v": kept(nest)}})
+    to_map({"input": {"v": captured(nest)}})
 
 
 def test_what_is_too_deep_names_its_kind_and_size() -> None:
-    assert kept([[[[[1, 2]]]]], SUMMARY) == [[[["[list of 2, nested too deep to keep]"]]]]
+    assert captured([[[[[1, 2]]]]], SUMMARY) == [[[["[list of 2, nested too deep to keep]"]]]]
 
 
 def test_long_texts_and_lists_say_how_long_they_were() -> None:
-    assert kept("x" * 1500, SUMMARY) == "x" * 1000 + "…[shortened, 1500 characters]"
-    assert kept(list(range(25)), SUMMARY) == [*range(20), "[5 more]"]
-    assert kept(dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 0), SUMMARY) == {
+    assert captured("x" * 1500, SUMMARY) == "x" * 1000 + "…[shortened, 1500 characters]"
+    assert captured(list(range(25)), SUMMARY) == [*range(20), "[5 more]"]
+    assert captured(dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 0), SUMMARY) == {
         **dict.fromkeys("abcdefghijklmnopqrst", 0),
         "…": "[6 more]",
     }
-    assert kept(b"x" * 1500, SUMMARY) == [b"x" * 1000, "[1500 bytes in all]"]
-    assert len(kept(set(range(25)), SUMMARY)) == 21  # type: ignore[arg-type]
+    assert captured(b"x" * 1500, SUMMARY) == [b"x" * 1000, "[1500 bytes in all]"]
+    assert len(captured(set(range(25)), SUMMARY)) == 21  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_memory_is_bounded_whatever_the_values_are_made_of(part: object) -> None
 
 
 def test_a_long_key_is_shortened() -> None:
-    assert kept({"k" * 100_000: 1}) == {"k" * 1000 + "…[shortened, 100000 characters]": 1}
+    assert captured({"k" * 100_000: 1}) == {"k" * 1000 + "…[shortened, 100000 characters]": 1}
 
 
 def test_many_keys_that_look_alike_are_all_kept() -> None:
@@ -261,17 +261,17 @@ def test_many_keys_that_look_alike_are_all_kept() -> None:
         def __str__(self) -> str:
             return "same"
 
-    copy = kept({Key(): n for n in range(2_000)})
+    copy = captured({Key(): n for n in range(2_000)})
 
     assert sorted(copy.values()) == list(range(2_000))  # type: ignore[attr-defined]
 
 
 def test_a_key_that_cannot_be_shown_costs_only_itself() -> None:
-    assert kept({Sullen(): 1, "b": 2}) == {"<Sullen>": 1, "b": 2}
+    assert captured({Sullen(): 1, "b": 2}) == {"<Sullen>": 1, "b": 2}
 
 
 def test_a_secret_under_a_telling_name_is_blanked_at_every_depth() -> None:
-    assert kept({"a": [{"Api-Key": b"k", "n": 1, "token": None}]}) == {
+    assert captured({"a": [{"Api-Key": b"k", "n": 1, "token": None}]}) == {
         "a": [{"Api-Key": REDACTED, "n": 1, "token": None}]
     }
 
@@ -279,7 +279,7 @@ def test_a_secret_under_a_telling_name_is_blanked_at_every_depth() -> None:
 def test_a_secret_is_blanked_where_even_its_name_no_longer_fits() -> None:
     tight = CaptureLimits(characters=1_000, items=100, depth=4, total=200)
 
-    text = str(kept({"filler": "x" * 1_000, "pin_password": 123456}, tight))
+    text = str(captured({"filler": "x" * 1_000, "pin_password": 123456}, tight))
 
     assert "123456" not in text
 
@@ -289,7 +289,7 @@ def test_no_half_token_is_left_by_shortening(cut_at: int) -> None:
     token = "sk-" + "a1b2c3d4" * 6
     text = "x" * cut_at + " " + token + "y" * 3_000
 
-    assert "sk-a" not in str(kept(text, SUMMARY))
+    assert "sk-a" not in str(captured(text, SUMMARY))
 
 
 @pytest.mark.parametrize("cut_at", range(940, 1010, 3))
@@ -304,7 +304,7 @@ def test_no_half_token_is_left_by_shortening(cut_at: int) -> None:
 def test_no_half_of_a_secret_with_spaces_is_left_by_shortening(secret: str, cut_at: int) -> None:
     text = "x" * cut_at + " " + secret + " y" * 3_000
 
-    assert "hunter" not in str(kept(text, SUMMARY))
+    assert "hunter" not in str(captured(text, SUMMARY))
 
 
 def test_no_half_token_is_left_by_shortening_what_an_object_says() -> None:
@@ -312,16 +312,16 @@ def test_no_half_token_is_left_by_shortening_what_an_object_says() -> None:
         def __repr__(self) -> str:
             return "x" * 185 + " ghp_" + "a1b2c3d4e5" * 4
 
-    assert "ghp_a" not in str(kept(Client()))
+    assert "ghp_a" not in str(captured(Client()))
 
 
 def test_a_token_in_bytes_is_blanked() -> None:
-    assert kept(b"\xff key=AKIAABCDEFGHIJKLMNOP\x00") == b"\xff key=[redacted]\x00"
+    assert captured(b"\xff key=AKIAABCDEFGHIJKLMNOP\x00") == b"\xff key=[redacted]\x00"
 
 
 def test_a_foreign_decimal_context_changes_nothing() -> None:
     with localcontext(prec=5):
-        found = kept(Decimal("1.2345678901234567890123"))
+        found = captured(Decimal("1.2345678901234567890123"))
 
     assert found == Decimal("1.2345678901234567890123")
 
@@ -398,7 +398,7 @@ anything = st.recursive(
 def test_any_value_can_be_stored_everywhere_and_comes_back_the_same(
     value: object, limits: CaptureLimits
 ) -> None:
-    payload = {"input": {"v": kept(value, limits)}}
+    payload = {"input": {"v": captured(value, limits)}}
 
     text = encode_payload(payload)
 

@@ -22,9 +22,11 @@ def test_a_wrong_capture_policy_is_refused_where_it_is_written() -> None:
         longwatch.tool(capture="some")(print)
 
 
-@pytest.mark.parametrize(("capture", "kept"), [("off", None), ("summary", "x" * 1000), ("full", "x" * 3000)])
+@pytest.mark.parametrize(
+    ("capture", "beginning"), [("off", None), ("summary", "x" * 1000), ("full", "x" * 3000)]
+)
 def test_a_policy_says_how_much_of_arguments_and_results_is_kept(
-    journal: MemoryJournal, configured: Recorder, capture: str, kept: str | None
+    journal: MemoryJournal, configured: Recorder, capture: str, beginning: str | None
 ) -> None:
     @longwatch.tool(capture=capture)
     def repeat(text: str) -> str:
@@ -35,13 +37,13 @@ def test_a_policy_says_how_much_of_arguments_and_results_is_kept(
     configured.flush()
 
     _, started, ended, *_ = events_of(journal, run.run_id)
-    if kept is None:
+    if beginning is None:
         assert "input" not in started.payload
         assert "output" not in ended.payload
     else:
         (text,) = started.payload["input"].values()  # type: ignore[attr-defined]
-        assert text.startswith(kept)
-        assert (len(text) > len(kept)) == (capture == "summary")
+        assert text.startswith(beginning)
+        assert (len(text) > len(beginning)) == (capture == "summary")
         assert ended.payload["output"] == text
 
 
@@ -148,9 +150,9 @@ def test_outside_a_run_nothing_is_loaded_created_or_written(tmp_path: Path) -> N
 
 def test_record_outside_a_run_warns_and_returns_false(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "longwatch"):
-        said = longwatch.record("lost", n=1)
+        is_recorded = longwatch.record("lost", n=1)
 
-    assert said is False
+    assert is_recorded is False
     assert "record('lost') was called outside a run" in caplog.text
     assert recorder_module._process_recorder is None
 

@@ -223,10 +223,10 @@ def test_methods_are_recorded_whatever_the_order_of_decorators(
     journal: MemoryJournal, configured: Recorder, name: str
 ) -> None:
     with longwatch.run() as run:
-        said = getattr(Library(), name)("sea")
+        result = getattr(Library(), name)("sea")
     configured.flush()
 
-    assert said.endswith("sea")
+    assert result.endswith("sea")
     assert calls_of(journal, run.run_id) == [(None, name, "started"), (None, name, "completed")]
     assert events_of(journal, run.run_id)[1].payload["input"] == {"word": "sea"}
 

@@ -98,10 +98,10 @@ def test_a_forked_child_joins_the_attempt_of_its_parent(
 
     membership.renew()
 
-    said = membership.join_fields(RUN)
-    assert said is not None
-    assert said["attempt"] == ATTEMPT
-    assert said["process"] == membership.process.fields
+    fields = membership.join_fields(RUN)
+    assert fields is not None
+    assert fields["attempt"] == ATTEMPT
+    assert fields["process"] == membership.process.fields
     assert membership.process.pid == 1
 
 

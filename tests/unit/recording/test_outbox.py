@@ -110,9 +110,9 @@ def test_two_shippers_do_not_take_the_same_batch(outbox: Outbox) -> None:
 
     outbox.ship(lambda url: Shipping())
 
-    taken = [{e.event_id for e in events_of(each, "wf-1") if e.type == "step"} for each in (first, second)]
-    assert [len(ids) for ids in taken] == [250, 50]
-    assert not taken[0] & taken[1]
+    claimed = [{e.event_id for e in events_of(each, "wf-1") if e.type == "step"} for each in (first, second)]
+    assert [len(ids) for ids in claimed] == [250, 50]
+    assert not claimed[0] & claimed[1]
 
 
 SHIPPER_THAT_DIES = """
@@ -160,11 +160,11 @@ def test_events_claimed_by_a_living_process_are_left_to_it(outbox: Outbox) -> No
 def test_a_late_batch_tells_each_run_its_range_and_lives_as_long_as_its_events() -> None:
     late = [event(5, ttl=90), event(2, ttl=80), event(9, "wf-2", ttl=70), event(9, "wf-3")]
 
-    told = announcements([*late, event(1, "wf-2")], now_ms=50_000)
+    announced = announcements([*late, event(1, "wf-2")], now_ms=50_000)
 
-    assert [(each.run_id, each.type, each.payload, each.ttl) for each in told] == [
+    assert [(each.run_id, each.type, each.payload, each.ttl) for each in announced] == [
         ("wf-1", "late_batch", {"from": 1_002, "to": 1_005, "count": 2}, 90),
         ("wf-2", "late_batch", {"from": 1_001, "to": 1_009, "count": 2}, None),
         ("wf-3", "late_batch", {"from": 1_009, "to": 1_009, "count": 1}, None),
     ]
-    assert {each.occurred_at for each in told} == {50_000}
+    assert {each.occurred_at for each in announced} == {50_000}

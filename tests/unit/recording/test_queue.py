@@ -54,10 +54,10 @@ def test_once_waiting_was_in_vain_nobody_waits_until_the_queue_has_moved(
             room.enter("wf-1", 0)
     waited = len(clock.slept)
 
-    told = room.take_drops()
+    dropped = room.take_drops()
     room.enter("wf-2", 0)
 
-    assert told == {"wf-1": 10}
+    assert dropped == {"wf-1": 10}
     assert room.take_drops() == {"wf-2": 1}
     assert len(clock.slept) == 2 * waited
     assert caplog.text.count("the queue is full") == 1
@@ -89,9 +89,9 @@ def test_the_writer_never_waits_for_a_caller_that_a_signal_has_stopped() -> None
     thread.start()
     held.wait(PATIENCE_SECONDS)
     room.leave(LARGE_BYTES + 1)
-    told = room.take_drops()
+    dropped = room.take_drops()
     release.set()
     thread.join()
 
-    assert told == {}
+    assert dropped == {}
     assert room.take_drops() == {"wf-1": 1}

@@ -123,8 +123,8 @@ def test_nothing_is_left_behind_by_recording_while_others_close(
     assert recorder.close(PATIENCE_SECONDS)
     for n in range(4):
         events = events_of(journal, f"wf-{n}")
-        told = [event.payload["n"] for event in events if event.type == "step"]
-        assert sorted(told) == list(range(200))  # type: ignore[type-var]
+        steps = [event.payload["n"] for event in events if event.type == "step"]
+        assert sorted(steps) == list(range(200))  # type: ignore[type-var]
         assert str(verification_of(journal, f"wf-{n}").answer) == "complete"
 
 

@@ -35,8 +35,8 @@ def test_a_full_queue_drops_counts_and_tells(
     journal.open.set()
     recorder.close()
 
-    kept = [event.payload["n"] for event in events_of(journal, RUN) if event.type == "step"]
-    assert kept == list(range(100))
+    stored = [event.payload["n"] for event in events_of(journal, RUN) if event.type == "step"]
+    assert stored == list(range(100))
     assert waiting == 101
     assert recorder.stats().dropped == 51
     assert [e.payload for e in events_of(journal, RUN) if e.type == "events_dropped"] == [{"count": 50}]

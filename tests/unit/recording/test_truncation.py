@@ -21,30 +21,30 @@ LIMIT = 350 * 1024
 
 
 def cut(payload: dict[str, object], max_bytes: int = LIMIT) -> tuple[dict[str, object], str]:
-    kept, text = fit_payload(payload, encode_payload(payload), max_bytes)
-    return dict(kept), text
+    fitted, text = fit_payload(payload, encode_payload(payload), max_bytes)
+    return dict(fitted), text
 
 
 def test_what_fits_is_left_alone() -> None:
     payload: dict[str, object] = {"a": "x" * 300_000}
 
-    kept, text = cut(payload)
+    fitted, text = cut(payload)
 
-    assert kept == payload
+    assert fitted == payload
     assert text == encode_payload(payload)
 
 
 def test_what_is_too_large_is_cut_and_names_its_size() -> None:
     payload: dict[str, object] = {"long": "x" * 400_000, "short": "kept", "n": 7}
 
-    kept, text = cut(payload)
+    fitted, text = cut(payload)
 
-    assert kept["short"] == "kept"
-    assert kept["n"] == 7
-    assert kept[TRUNCATED] == {"original_bytes": len(encode_payload(payload))}
-    assert str(kept["long"]).endswith("…[shortened, 400000 characters]")
+    assert fitted["short"] == "kept"
+    assert fitted["n"] == 7
+    assert fitted[TRUNCATED] == {"original_bytes": len(encode_payload(payload))}
+    assert str(fitted["long"]).endswith("…[shortened, 400000 characters]")
     assert len(text.encode()) <= LIMIT
-    assert decode_payload(text) == kept
+    assert decode_payload(text) == fitted
 
 
 def test_structure_is_kept_before_length() -> None:
@@ -53,19 +53,19 @@ def test_structure_is_kept_before_length() -> None:
         "status": "completed",
     }
 
-    kept, _ = cut(payload)
+    fitted, _ = cut(payload)
 
-    rows = kept["rows"]
+    rows = fitted["rows"]
     assert isinstance(rows, list)
     assert len(rows) == 120
     assert [row["id"] for row in rows] == list(range(120))
-    assert kept["status"] == "completed"
+    assert fitted["status"] == "completed"
 
 
 def test_long_lists_and_maps_say_how_much_is_gone() -> None:
-    kept, _ = cut({"many": list(range(200_000)), "map": {f"k{n}": n for n in range(50_000)}})
+    fitted, _ = cut({"many": list(range(200_000)), "map": {f"k{n}": n for n in range(50_000)}})
 
-    many, named = kept["many"], kept["map"]
+    many, named = fitted["many"], fitted["map"]
     assert isinstance(many, list)
     assert isinstance(named, dict)
     assert many[-1] == f"[{200_000 - len(many) + 1} more]"
@@ -73,20 +73,20 @@ def test_long_lists_and_maps_say_how_much_is_gone() -> None:
 
 
 def test_long_members_of_a_set_are_cut_too() -> None:
-    kept, _ = cut({"set": {"a" * 200_000, "b" * 200_000}, "n": 1})
+    fitted, _ = cut({"set": {"a" * 200_000, "b" * 200_000}, "n": 1})
 
-    assert kept["n"] == 1
-    assert isinstance(kept["set"], list)
+    assert fitted["n"] == 1
+    assert isinstance(fitted["set"], list)
 
 
 def test_bytes_keep_their_beginning_and_say_how_many_there_were() -> None:
-    kept, _ = cut({"raw": b"\x00" * 400_000, "n": 1})
+    fitted, _ = cut({"raw": b"\x00" * 400_000, "n": 1})
 
-    raw = kept["raw"]
+    raw = fitted["raw"]
     assert isinstance(raw, list)
     assert len(raw[0]) > 0.95 * LIMIT * 3 / 4
     assert raw[1] == "[400000 bytes in all]"
-    assert kept["n"] == 1
+    assert fitted["n"] == 1
 
 
 def test_cuts_fall_between_characters() -> None:
@@ -102,10 +102,10 @@ def test_wide_and_deep_at_once_still_fits(max_bytes: int) -> None:
     for _ in range(4):
         wide = {f"層{n}{'🌊' * 100}": wide for n in range(3)}
 
-    kept, text = cut(wide, max_bytes)
+    fitted, text = cut(wide, max_bytes)
 
-    assert stored_size(kept, text) <= max_bytes
-    assert TRUNCATED in kept
+    assert stored_size(fitted, text) <= max_bytes
+    assert TRUNCATED in fitted
 
 
 texts = st.text(max_size=8) | st.builds(str.__mul__, st.text(min_size=1, max_size=3), st.integers(1, 400))
@@ -124,15 +124,15 @@ payloads = st.dictionaries(
 def test_any_payload_fits_in_json_and_in_a_dynamodb_item(payload: dict[str, object], max_bytes: int) -> None:
     clean = Capture(FULL, SecretNames()).fields(payload)
 
-    kept, text = cut(clean, max_bytes)
+    fitted, text = cut(clean, max_bytes)
 
     assert len(text.encode()) <= max_bytes
-    assert decode_payload(text) == kept
-    assert size_of({"payload": to_map(kept)}) <= max_bytes + 50
+    assert decode_payload(text) == fitted
+    assert size_of({"payload": to_map(fitted)}) <= max_bytes + 50
     if stored_size(clean, encode_payload(clean)) > max_bytes:
-        assert kept[TRUNCATED] == {"original_bytes": stored_size(clean, encode_payload(clean))}
+        assert fitted[TRUNCATED] == {"original_bytes": stored_size(clean, encode_payload(clean))}
     else:
-        assert kept == clean
+        assert fitted == clean
 
 
 CLOSE = {
@@ -156,9 +156,9 @@ CLOSE = {
 
 @pytest.mark.parametrize("payload", CLOSE.values(), ids=CLOSE)
 def test_as_much_is_kept_as_fits(payload: dict[str, object]) -> None:
-    kept, text = cut(payload)
+    fitted, text = cut(payload)
 
-    assert 0.95 * LIMIT <= stored_size(kept, text) <= LIMIT
+    assert 0.95 * LIMIT <= stored_size(fitted, text) <= LIMIT
 
 
 def marks_of(value: object, original: object) -> bool:
@@ -201,21 +201,21 @@ def tree(random: Random, depth: int) -> object:
 def test_any_cut_comes_close_to_the_limit_and_marks_every_place(seed: int, max_bytes: int) -> None:
     random = Random(seed)
     payload = {f"field{n}": tree(random, 3) for n in range(4)}
-    kept, text = cut(payload, max_bytes)
+    fitted, text = cut(payload, max_bytes)
     original = stored_size(payload, encode_payload(payload))
 
     if original <= max_bytes:
-        assert kept == payload
+        assert fitted == payload
     else:
-        assert 0.95 * max_bytes <= stored_size(kept, text) <= max_bytes
-        assert kept.pop(TRUNCATED) == {"original_bytes": original}
-        assert marks_of(kept, payload)
+        assert 0.95 * max_bytes <= stored_size(fitted, text) <= max_bytes
+        assert fitted.pop(TRUNCATED) == {"original_bytes": original}
+        assert marks_of(fitted, payload)
 
 
 def truncated_when_recorded(payload: dict[str, object], limits: CaptureLimits = FULL) -> object:
     copy, weight = capture_fields(payload, limits, SecretNames())
-    kept, _ = clean_payload(copy, LIMIT, weight)
-    return kept[TRUNCATED]
+    fitted, _ = clean_payload(copy, LIMIT, weight)
+    return fitted[TRUNCATED]
 
 
 def nested(levels: int, value: object) -> dict[str, object]:
@@ -293,23 +293,23 @@ def test_below_the_deepest_level_what_has_another_stored_form_makes_it_a_minimum
 def test_what_a_summary_leaves_out_was_not_asked_for() -> None:
     copy, weight = capture_fields({"text": "x" * 2_000, "deep": nested(9, 1)}, SUMMARY, SecretNames())
 
-    kept, _ = clean_payload(copy, LIMIT, weight)
+    fitted, _ = clean_payload(copy, LIMIT, weight)
 
-    assert TRUNCATED not in kept
+    assert TRUNCATED not in fitted
 
 
 def test_bytes_beyond_the_limit_of_capture_keep_as_much_as_fits() -> None:
     raw = bytes(range(256)) * 4_000
     copy, weight = capture_fields({"raw": raw}, FULL, SecretNames())
 
-    kept, text = clean_payload(copy, LIMIT, weight)
+    fitted, text = clean_payload(copy, LIMIT, weight)
 
-    held = kept["raw"]
+    held = fitted["raw"]
     assert isinstance(held, list)
     beginning, marker = held
     assert raw.startswith(beginning)
     assert marker == "[1024000 bytes in all]"
-    assert 0.95 * LIMIT <= stored_size(kept, text) <= LIMIT
+    assert 0.95 * LIMIT <= stored_size(fitted, text) <= LIMIT
 
 
 def test_where_capture_could_not_measure_what_it_left_out_the_size_is_a_minimum() -> None:
@@ -324,16 +324,16 @@ def test_a_text_that_capture_had_shortened_still_states_its_true_length() -> Non
     copy, _ = capture_fields({"text": "x" * 3_000_000}, FULL, SecretNames())
     again, _ = capture_fields(copy, FULL, SecretNames())
 
-    kept, _ = clean_payload(again, LIMIT)
+    fitted, _ = clean_payload(again, LIMIT)
 
-    assert str(kept["text"]).endswith("x…[shortened, 3000000 characters]")
+    assert str(fitted["text"]).endswith("x…[shortened, 3000000 characters]")
 
 
 def test_rows_that_fit_are_never_cut_by_capture() -> None:
     payload: dict[str, object] = {"rows": [{"id": n, "x": 1} for n in range(17_000)]}
 
     copy, weight = capture_fields(payload, FULL, SecretNames())
-    kept, text = clean_payload(copy, LIMIT, weight)
+    fitted, text = clean_payload(copy, LIMIT, weight)
 
-    assert stored_size(kept, text) < LIMIT
-    assert kept == payload
+    assert stored_size(fitted, text) < LIMIT
+    assert fitted == payload

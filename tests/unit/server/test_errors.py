@@ -46,7 +46,7 @@ def test_no_error_of_ours_is_a_mistake_of_the_server(kind: type[LongwatchError])
 
     error = kind.__new__(kind)
 
-    assert 400 <= next(status for known, status in _statuses() if isinstance(error, known)) < 600
+    assert 400 <= next(status for error_class, status in _statuses() if isinstance(error, error_class)) < 600
 
 
 def _statuses() -> list[tuple[type[LongwatchError], int]]:
@@ -58,10 +58,10 @@ def _statuses() -> list[tuple[type[LongwatchError], int]]:
 def test_details_are_few_and_text_that_utf8_cannot_hold_is_told_all_the_same() -> None:
     error = ApiError(422, "x", "\ud800", details=[("f", "m")] * 100)
 
-    said = json.loads(error.body)["error"]
+    details = json.loads(error.body)["error"]
 
-    assert len(said["details"]) == MOST_DETAILS
-    assert said["message"] == "?"
+    assert len(details["details"]) == MOST_DETAILS
+    assert details["message"] == "?"
 
 
 def test_a_field_is_named_as_a_reader_would_write_it() -> None:

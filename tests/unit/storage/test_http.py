@@ -21,7 +21,7 @@ def test_a_redirect_leads_to_another_address(address: str, location: str, expect
 
 
 @pytest.mark.parametrize(
-    ("location", "told"),
+    ("location", "message"),
     [
         ("http://a.example/x?state=s3cret", "redirects from https to http"),
         ("file:///etc/passwd?s3cret", "an invalid HTTP URL"),
@@ -30,8 +30,8 @@ def test_a_redirect_leads_to_another_address(address: str, location: str, expect
         ("https://[s3cret", "an invalid HTTP URL"),
     ],
 )
-def test_a_redirect_that_is_not_followed_is_told_without_what_it_holds(location: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told) as raised:
+def test_a_redirect_that_is_not_followed_is_told_without_what_it_holds(location: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
         resolve_redirect("https://a.example/x", location)
 
     assert "s3cret" not in str(raised.value)

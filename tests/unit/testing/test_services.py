@@ -27,17 +27,17 @@ def client(batch: AwsService) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("response", "message"),
     [
         ({"jobs": [{"jobId": "j-1"}]}, "jobName is missing"),
         ({"work": []}, ".work is unknown"),
     ],
 )
 def test_an_answer_that_the_model_does_not_have_is_refused(
-    batch: AwsService, said: dict[str, Any], told: str
+    batch: AwsService, response: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(AssertionError, match=told):
-        batch.answer("DescribeJobs", said)
+    with pytest.raises(AssertionError, match=message):
+        batch.answer("DescribeJobs", response)
 
 
 def test_what_was_asked_is_kept(batch: AwsService, client: Any) -> None:

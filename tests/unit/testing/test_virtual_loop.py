@@ -52,15 +52,15 @@ def test_what_a_pretended_thread_calls_comes_later_and_in_its_order() -> None:
     async def story() -> list[tuple[str, float]]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
-        heard: list[tuple[str, float]] = []
+        calls: list[tuple[str, float]] = []
 
         def call() -> str:
             for name in ("first", "second", "third"):
-                loop.call_soon_threadsafe(lambda name=name: heard.append((name, round(loop.time(), 6))))
+                loop.call_soon_threadsafe(lambda name=name: calls.append((name, round(loop.time(), 6))))
             return "answer"
 
         answer = await asyncio.wrap_future(SimulatedThreads(loop, lambda: (1.0, 0.5)).submit(call))
-        return [*heard, (answer, round(loop.time(), 6))]
+        return [*calls, (answer, round(loop.time(), 6))]
 
     assert in_virtual_time(story) == [("first", 1.5), ("second", 1.5), ("third", 1.5), ("answer", 1.5)]
 

@@ -16,7 +16,7 @@ from tests.integration.executions.sources.shell import Shell
 
 
 @dataclass
-class Said:
+class Reply:
     """One answer."""
 
     code: int = 200
@@ -32,7 +32,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, str]]] = []
-        self._answers: list[Said] = [Said(404)]
+        self._answers: list[Reply] = [Reply(404)]
         self._over = threading.Event()
         self.hangs = threading.Event()  # a client waits for an answer that is late
         outer = self
@@ -42,19 +42,19 @@ class Endpoint:
 
             def do_GET(self) -> None:
                 outer.asked.append((self.path, dict(self.headers)))
-                said = outer._answers.pop(0) if len(outer._answers) > 1 else outer._answers[0]
-                if said.late:
+                reply = outer._answers.pop(0) if len(outer._answers) > 1 else outer._answers[0]
+                if reply.late:
                     outer.hangs.set()
                     outer._over.wait()
-                if said.lost or said.late:
+                if reply.lost or reply.late:
                     self.close_connection = True
                     return
-                (self.send_response if said.dated else self.send_response_only)(said.code)
-                for name, value in said.headers.items():
+                (self.send_response if reply.dated else self.send_response_only)(reply.code)
+                for name, value in reply.headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(said.body)))
+                self.send_header("Content-Length", str(len(reply.body)))
                 self.end_headers()
-                self.wfile.write(said.body)
+                self.wfile.write(reply.body)
 
             def log_message(self, format: str, *args: object) -> None:
                 """Tests have enough to say."""
@@ -68,9 +68,9 @@ class Endpoint:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def says(self, *answers: Said | Mapping[str, object]) -> None:
+    def returns(self, *answers: Reply | Mapping[str, object]) -> None:
         self._answers = [
-            each if isinstance(each, Said) else Said(body=json.dumps(each).encode()) for each in answers
+            each if isinstance(each, Reply) else Reply(body=json.dumps(each).encode()) for each in answers
         ]
 
     def close(self) -> None:

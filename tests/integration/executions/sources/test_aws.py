@@ -53,8 +53,8 @@ def run(status: str, **more: Any) -> dict[str, Any]:
 
 
 def stack(status: str, **more: Any) -> dict[str, Any]:
-    said = {"StackId": STACK, "StackName": "shop", "StackStatus": status, "CreationTime": WHEN, **more}
-    return {"Stacks": [said]}
+    fields = {"StackId": STACK, "StackName": "shop", "StackStatus": status, "CreationTime": WHEN, **more}
+    return {"Stacks": [fields]}
 
 
 def resources(*listed: tuple[str, str], more: bool = False) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def test_a_build_is_watched_from_its_queue_to_its_failed_phase(world: World, clo
         {"builds": [build("demo:1", "FAILED", phases=done)]},
     )
 
-    execution, told = watched(source, begun(source, "demo:1"), clock)
+    execution, lines = watched(source, begun(source, "demo:1"), clock)
 
     assert execution.verdict is not None
     assert (execution.status, execution.verdict.message) == (
@@ -165,7 +165,7 @@ def test_a_build_is_watched_from_its_queue_to_its_failed_phase(world: World, clo
     )
     assert (execution.execution_id, execution.plan_id) == ("aws:codebuild:demo:1", "demo")
     assert execution.started_at == round(WHEN.timestamp() * 1000)
-    assert sorted(told) == sorted(
+    assert sorted(lines) == sorted(
         [
             "pending",  # the job
             "pending",  # its server
@@ -189,9 +189,9 @@ def test_many_builds_are_asked_about_in_one_call_and_each_has_its_own_answer(wor
     )
     executions = [execution_of("codebuild", f"demo:{number}") for number in (1, 2, 3)]
 
-    told = source.poll(executions)
+    results = source.poll(executions)
 
-    states = {key.execution_id: _state(answer) for key, answer in told.items()}
+    states = {key.execution_id: _state(answer) for key, answer in results.items()}
     assert states == {"x-demo:1": JobState.STARTED, "x-demo:2": JobState.FINISHED, "x-demo:3": None}
     assert [asked["ids"] for _, asked in service.calls] == [["demo:1", "demo:2", "demo:3"]]
 
@@ -206,12 +206,12 @@ def test_an_id_that_is_refused_stops_none_of_the_others(world: World) -> None:
 
     refused, other = execution_of("batch", "j-1"), execution_of("batch", "j-2")
 
-    told = source.poll([refused, other])
+    results = source.poll([refused, other])
 
-    first = told[refused.key]
+    first = results[refused.key]
     assert isinstance(first, SourceProblem)
     assert first.lasting
-    assert _state(told[other.key]) is JobState.STARTED
+    assert _state(results[other.key]) is JobState.STARTED
 
 
 def test_a_state_machines_run_fails_with_its_error_and_cause(world: World, clock: FakeClock) -> None:
@@ -252,10 +252,10 @@ def test_a_stack_is_watched_with_its_resources_over_all_pages(world: World, cloc
         resources(("Topic", "CREATE_COMPLETE"), ("Queue", "CREATE_COMPLETE")),
     )
 
-    execution, told = watched(source, begun(source, "shop"), clock)
+    execution, lines = watched(source, begun(source, "shop"), clock)
 
     assert execution.status is Status.SUCCEEDED
-    assert [each for each in told if each.startswith(("Topic", "Queue"))] == [
+    assert [each for each in lines if each.startswith(("Topic", "Queue"))] == [
         "Topic succeeded",
         "Queue in_progress",
         "Queue succeeded",
@@ -388,8 +388,8 @@ def test_a_client_has_our_timeouts() -> None:
 
 
 def _told(event: Event) -> str:
-    said = event.payload
-    return f"{said.get('action', '')} {said.get('to', said.get('status', ''))}".strip()
+    payload = event.payload
+    return f"{payload.get('action', '')} {payload.get('to', payload.get('status', ''))}".strip()
 
 
 def execution_of(source: str, job_id: str) -> Execution:
@@ -404,7 +404,7 @@ def execution_of(source: str, job_id: str) -> Execution:
     )
 
 
-def _state(told: object) -> JobState | None:
+def _state(result: object) -> JobState | None:
     """The state of its only job; None if it is missing."""
-    assert isinstance(told, SourceResponse), told
-    return next((job.state for job in told.jobs.values()), None)
+    assert isinstance(result, SourceResponse), result
+    return next((job.state for job in result.jobs.values()), None)

@@ -19,7 +19,7 @@ from longwatch.model.event import Event
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.services import AwsService
 from tests.acceptance.test_watch import Started
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 from tests.integration.executions.sources.shell import BUILD, Shell, build
 from tests.patience import PATIENCE_SECONDS
 
@@ -70,7 +70,7 @@ def test_one_source_without_credentials_is_reported_and_the_others_are_polled(
 ) -> None:
     add(shell, "codebuild", "demo:1")
     add(shell, "http", f"{endpoint.url}/job")
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
 
     watched = shell("executions", "watch")
 
@@ -112,7 +112,7 @@ def test_a_variable_that_a_declaration_needs_is_checked_too(
 
 def test_an_outage_is_reported_once_for_all_executions_and_retries(shell: Shell, endpoint: Endpoint) -> None:
     add(shell, "http", *(f"{endpoint.url}/{number}" for number in range(3)))
-    endpoint.says(*[Said(503)] * 9, {"status": "done"})
+    endpoint.returns(*[Reply(503)] * 9, {"status": "done"})
 
     watched = shell("executions", "watch")
 
@@ -122,8 +122,8 @@ def test_an_outage_is_reported_once_for_all_executions_and_retries(shell: Shell,
 
 
 def test_a_second_outage_is_reported_again(shell: Shell, endpoint: Endpoint) -> None:
-    endpoint.says(
-        {"status": "running"}, Said(503), Said(503), {"status": "running"}, Said(503), {"status": "done"}
+    endpoint.returns(
+        {"status": "running"}, Reply(503), Reply(503), {"status": "running"}, Reply(503), {"status": "done"}
     )
 
     watched = shell.watch(f"{endpoint.url}/job")
@@ -138,10 +138,10 @@ def test_a_second_outage_is_reported_again(shell: Shell, endpoint: Endpoint) -> 
 def test_a_signal_while_a_response_is_awaited_leaves_no_lease(
     shell: Shell, endpoint: Endpoint, command: str, number: signal.Signals
 ) -> None:
-    endpoint.says({"status": "running"})
+    endpoint.returns({"status": "running"})
     shell.watch(f"{endpoint.url}/job", "--timeout", "0s")
     to_begin = [{"status": "running"}] if command == "watch" else []
-    endpoint.says(*to_begin, Said(late=True))
+    endpoint.returns(*to_begin, Reply(late=True))
     target = [f"{endpoint.url}/job"] if command == "watch" else []
     watch = Started(*command.split(), *target, "--journal", JOURNAL)
     assert endpoint.hangs.wait(PATIENCE_SECONDS)
@@ -154,8 +154,10 @@ def test_a_signal_while_a_response_is_awaited_leaves_no_lease(
     assert (left.lease_holder, left.lease_until) == (None, None)
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_a_lease_only_expires_where_events_may_be_written_already(clock: FakeClock, told: bool) -> None:
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_a_lease_only_expires_where_events_may_be_written_already(
+    clock: FakeClock, is_reported: bool
+) -> None:
     store, journal = MemoryExecutionStore(), Interrupted()
     store.add(
         Execution(
@@ -171,7 +173,7 @@ def test_a_lease_only_expires_where_events_may_be_written_already(clock: FakeClo
     poller = Poller(store, journal, {}, clock=clock)
     claim = poller.claim("x-1", "p-1")
     assert isinstance(claim, Claim)
-    if told:
+    if is_reported:
         with pytest.raises(KeyboardInterrupt):
             poller.settle(
                 claim, SourceResponse("http:GET", clock.now_ms(), {"j-1": Job("j-1", JobState.STARTED)})
@@ -181,7 +183,7 @@ def test_a_lease_only_expires_where_events_may_be_written_already(clock: FakeClo
 
     left = store.get("x-1")
     assert left is not None
-    assert left.lease_holder == (poller.holder if told else None)
+    assert left.lease_holder == (poller.holder if is_reported else None)
     assert not is_leased(left, clock.now_ms())
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.testing import FakeClock
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 from tests.integration.executions.sources.shell import Shell
 
 GITHUB, GITLAB, JENKINS = "github:octo/shop/42", "gitlab:team/web/shop/7", "jenkins:job/team/job/shop/9"
@@ -70,7 +70,7 @@ def build(building: bool, result: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("what", "said", "code"),
+    ("what", "body", "code"),
     [
         *((GITHUB, run(status, None), 4) for status in ("queued", "in_progress", "waiting", "requested")),
         (GITHUB, run("pending", None), 4),
@@ -98,9 +98,9 @@ def build(building: bool, result: str | None) -> dict[str, Any]:
     ],
 )
 def test_every_word_of_the_system_ends_as_it_says(
-    shell: Shell, endpoint: Endpoint, what: str, said: dict[str, Any], code: int
+    shell: Shell, endpoint: Endpoint, what: str, body: dict[str, Any], code: int
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(body)
 
     assert shell.watch(what, "--timeout", "1s").return_value == code
 
@@ -117,7 +117,7 @@ def test_every_word_of_the_system_ends_as_it_says(
 def test_the_address_is_that_of_the_api(
     shell: Shell, endpoint: Endpoint, what: str, path: str | None
 ) -> None:
-    endpoint.says({**run("completed", "success"), "building": False, "result": "SUCCESS"} | {"x": 1})
+    endpoint.returns({**run("completed", "success"), "building": False, "result": "SUCCESS"} | {"x": 1})
 
     shell.watch(what, "--timeout", "0s")
 
@@ -153,7 +153,7 @@ def test_the_token_is_read_from_where_the_tools_of_the_system_read_it(
 ) -> None:
     for name, token in variables.items():
         monkeypatch.setenv(name, token)
-    endpoint.says({**run("completed", "success"), "building": False, "result": "SUCCESS"})
+    endpoint.returns({**run("completed", "success"), "building": False, "result": "SUCCESS"})
 
     shell.watch(what, "--timeout", "0s")
 
@@ -171,9 +171,9 @@ def test_a_host_without_a_scheme_means_https(shell: Shell, monkeypatch: pytest.M
 
 
 def test_a_run_that_is_started_again_is_another_execution(shell: Shell, endpoint: Endpoint) -> None:
-    endpoint.says(run("completed", "failure"))
+    endpoint.returns(run("completed", "failure"))
     first = shell.watch(GITHUB)
-    endpoint.says(run("completed", "success", run_attempt=2, run_started_at="2026-11-15T09:30:00Z"))
+    endpoint.returns(run("completed", "success", run_attempt=2, run_started_at="2026-11-15T09:30:00Z"))
 
     second = shell.watch(GITHUB)
 
@@ -190,7 +190,7 @@ def test_a_rate_limit_is_waited_out_until_it_is_reset(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
     limit = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{time.time() + 300:.0f}"}
-    endpoint.says(run("in_progress", None), run("in_progress", None), Said(403, b"{}", limit))
+    endpoint.returns(run("in_progress", None), run("in_progress", None), Reply(403, b"{}", limit))
     began = clock.monotonic()
 
     watched = shell.watch(GITHUB, "--timeout", "4m")
@@ -201,20 +201,20 @@ def test_a_rate_limit_is_waited_out_until_it_is_reset(
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [
         (GITHUB, "set GH_TOKEN or GITHUB_TOKEN first"),
         (GITLAB, "set GITLAB_TOKEN or GITLAB_ACCESS_TOKEN first"),
         (JENKINS, "set JENKINS_USER_ID and JENKINS_API_TOKEN first"),
     ],
 )
-def test_what_is_not_found_without_credentials_may_be_private(shell: Shell, what: str, told: str) -> None:
-    with pytest.raises(ExecutionNotFound, match=told):
+def test_what_is_not_found_without_credentials_may_be_private(shell: Shell, what: str, message: str) -> None:
+    with pytest.raises(ExecutionNotFound, match=message):
         shell.watch(what)
 
 
 def test_credentials_that_are_refused_are_named(shell: Shell, endpoint: Endpoint) -> None:
-    endpoint.says(Said(401, b'{"message": "Bad credentials"}'))
+    endpoint.returns(Reply(401, b'{"message": "Bad credentials"}'))
 
     with pytest.raises(InvalidInput, match="Set GH_TOKEN or GITHUB_TOKEN to credentials that may read it"):
         shell.watch(GITHUB)

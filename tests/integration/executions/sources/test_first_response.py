@@ -12,7 +12,7 @@ import pytest
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.testing import FakeClock
 from longwatch.testing.services import AwsService
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 from tests.integration.executions.sources.shell import BUILD, Shell, build
 
 
@@ -24,19 +24,21 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
-        Said(503),
-        Said(500, b"<html>"),
-        Said(429),
-        Said(408),
-        Said(lost=True),
-        Said(200, b'{"status": "runn', {"Content-Type": "application/json"}),
+        Reply(503),
+        Reply(500, b"<html>"),
+        Reply(429),
+        Reply(408),
+        Reply(lost=True),
+        Reply(200, b'{"status": "runn', {"Content-Type": "application/json"}),
     ],
-    ids=lambda said: f"{said.code} {said.body[:4]!r} {said.lost}",
+    ids=lambda reply: f"{reply.code} {reply.body[:4]!r} {reply.lost}",
 )
-def test_an_outage_on_the_first_response_is_waited_out(shell: Shell, endpoint: Endpoint, said: Said) -> None:
-    endpoint.says(said, said, {"status": "running"}, {"status": "done"})
+def test_an_outage_on_the_first_response_is_waited_out(
+    shell: Shell, endpoint: Endpoint, reply: Reply
+) -> None:
+    endpoint.returns(reply, reply, {"status": "running"}, {"status": "done"})
 
     watched = shell.watch(f"{endpoint.url}/job")
 
@@ -58,7 +60,7 @@ def test_a_server_that_is_not_up_yet_is_waited_for_with_growing_delays(
 
 
 def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: Endpoint) -> None:
-    endpoint.says(Said(503))
+    endpoint.returns(Reply(503))
 
     watched = shell.watch(f"{endpoint.url}/job", "--silent-after", "1m")
 
@@ -67,7 +69,7 @@ def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: E
 
 
 def test_time_spent_on_the_first_answer_counts(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
-    endpoint.says(Said(503, headers={"Retry-After": "40"}), {"status": "running"})
+    endpoint.returns(Reply(503, headers={"Retry-After": "40"}), {"status": "running"})
     began = clock.monotonic()
 
     watched = shell.watch(f"{endpoint.url}/job", "--timeout", "1m")
@@ -87,21 +89,21 @@ def test_an_aws_service_that_is_away_at_first_is_waited_out(shell: Shell, builds
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "told"),
+    ("reply", "error", "message"),
     [
-        (Said(404), ExecutionNotFound, "http has no .*Use --wait to wait for it"),
-        (Said(410), ExecutionNotFound, "http has no "),
-        (Said(401), InvalidInput, "returned 401. Pass the credentials with --header"),
-        (Said(403), InvalidInput, "returned 403. Pass the credentials with --header"),
-        (Said(400), InvalidInput, "returned 400"),
+        (Reply(404), ExecutionNotFound, "http has no .*Use --wait to wait for it"),
+        (Reply(410), ExecutionNotFound, "http has no "),
+        (Reply(401), InvalidInput, "returned 401. Pass the credentials with --header"),
+        (Reply(403), InvalidInput, "returned 403. Pass the credentials with --header"),
+        (Reply(400), InvalidInput, "returned 400"),
     ],
 )
 def test_what_is_surely_wrong_is_reported_at_once(
-    shell: Shell, endpoint: Endpoint, said: Said, error: type[Exception], told: str
+    shell: Shell, endpoint: Endpoint, reply: Reply, error: type[Exception], message: str
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(reply)
 
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         shell.watch(f"{endpoint.url}/job")
 
     assert len(endpoint.asked) == 1
@@ -109,14 +111,14 @@ def test_what_is_surely_wrong_is_reported_at_once(
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "told"),
+    ("code", "error", "message"),
     [
         (socket.EAI_NONAME, InvalidInput, "Host name 'jobs.example' does not resolve"),
         (socket.EAI_AGAIN, None, ""),
     ],
 )
 def test_a_name_that_does_not_exist_is_wrong_and_a_resolver_that_is_away_is_an_outage(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception] | None, told: str
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception] | None, message: str
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(code, "by the test")
@@ -124,7 +126,7 @@ def test_a_name_that_does_not_exist_is_wrong_and_a_resolver_that_is_away_is_an_o
     monkeypatch.setattr(socket, "getaddrinfo", fail)
 
     if error is not None:
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             shell.watch("https://jobs.example/1")
     else:
         assert shell.watch("https://jobs.example/1", "--timeout", "9s").return_value == 3
@@ -133,7 +135,7 @@ def test_a_name_that_does_not_exist_is_wrong_and_a_resolver_that_is_away_is_an_o
 def test_the_first_response_of_an_endpoint_says_when_to_poll_next(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
-    endpoint.says(Said(202, headers={"Retry-After": "120"}), {"status": "done"})
+    endpoint.returns(Reply(202, headers={"Retry-After": "120"}), {"status": "done"})
     began = clock.monotonic()
 
     watched = shell.watch(f"{endpoint.url}/job")
@@ -146,7 +148,7 @@ def test_the_first_response_of_an_endpoint_says_when_to_poll_next(
 def test_the_first_refusal_of_an_endpoint_says_when_to_poll_next(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
-    endpoint.says(Said(429, headers={"Retry-After": "90"}), {"status": "done"})
+    endpoint.returns(Reply(429, headers={"Retry-After": "90"}), {"status": "done"})
     began = clock.monotonic()
 
     watched = shell.watch(f"{endpoint.url}/job")
@@ -158,7 +160,7 @@ def test_the_first_refusal_of_an_endpoint_says_when_to_poll_next(
 def test_time_that_is_up_while_the_service_asks_to_wait_brings_no_further_request(
     shell: Shell, endpoint: Endpoint
 ) -> None:
-    endpoint.says({"status": "running"}, Said(503, headers={"Retry-After": "3600"}))
+    endpoint.returns({"status": "running"}, Reply(503, headers={"Retry-After": "3600"}))
 
     watched = shell.watch(f"{endpoint.url}/job", "--timeout", "60s")
 

@@ -20,7 +20,7 @@ from longwatch.executions.sources.shipped import HTTP
 from longwatch.storage import http as http_client
 from longwatch.storage.http import MAX_BYTES
 from longwatch.testing import FakeClock
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 
 
 def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
@@ -35,9 +35,9 @@ def begun(source: DeclaredSource, what: str) -> Execution:
 
 
 def answered(source: DeclaredSource, execution: Execution) -> SourceResponse:
-    told = source.poll([execution])[execution.key]
-    assert isinstance(told, SourceResponse), told
-    return told
+    result = source.poll([execution])[execution.key]
+    assert isinstance(result, SourceResponse), result
+    return result
 
 
 def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
@@ -46,7 +46,7 @@ def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
 
 
 @pytest.mark.parametrize(
-    ("said", "word", "expected"),
+    ("reply", "word", "expected"),
     [
         ({"status": "In Progress"}, "In Progress", ItemState.IN_PROGRESS),
         ({"state": "queued"}, "queued", ItemState.PENDING),
@@ -54,7 +54,7 @@ def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
         ({"status": "errored"}, "errored", ItemState.FAILED),
         ({"status": "canceled"}, "canceled", ItemState.CANCELLED),
         ({"status": "frobnicating"}, "frobnicating", ItemState.UNKNOWN),
-        (Said(202), "HTTP 202", ItemState.IN_PROGRESS),
+        (Reply(202), "HTTP 202", ItemState.IN_PROGRESS),
         ({"Status": "COMPLETED", "exitCode": 0}, "COMPLETED, exitCode 0", ItemState.DONE),
         (
             {"status": "completed", "conclusion": "failure"},
@@ -68,30 +68,30 @@ def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
         ({"status": None, "state": "running"}, "running", ItemState.IN_PROGRESS),
         ({"status": "\ud800"}, "?", ItemState.UNKNOWN),
         ({"status": "x" * 1000}, "x" * 200, ItemState.UNKNOWN),
-        (Said(200, b"running\n"), "running", ItemState.IN_PROGRESS),
-        (Said(200, b'"in progress"'), "in progress", ItemState.IN_PROGRESS),
-        (Said(200, b"false"), "false", ItemState.UNKNOWN),
-        (Said(202, b'{"job": 1}'), "HTTP 202", ItemState.IN_PROGRESS),
+        (Reply(200, b"running\n"), "running", ItemState.IN_PROGRESS),
+        (Reply(200, b'"in progress"'), "in progress", ItemState.IN_PROGRESS),
+        (Reply(200, b"false"), "false", ItemState.UNKNOWN),
+        (Reply(202, b'{"job": 1}'), "HTTP 202", ItemState.IN_PROGRESS),
     ],
 )
 def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
-    endpoint: Endpoint, said: Any, word: str, expected: ItemState
+    endpoint: Endpoint, reply: Any, word: str, expected: ItemState
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(reply)
 
     assert state(source_of(), f"{endpoint.url}/job") == (word, expected)
 
 
 @pytest.mark.parametrize(
-    ("options", "said", "expected"),
+    ("options", "reply", "expected"),
     [
         ({"status": "job.state"}, {"status": "done", "job": {"state": "running"}}, ItemState.IN_PROGRESS),
         ({"status": "done"}, {"done": True}, ItemState.UNKNOWN),
         ({"status": "done", "statuses": {"succeeded": ["true"]}}, {"done": True}, ItemState.DONE),
         ({"status": None, "statuses": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ItemState.FAILED),
-        ({"status": None, "statuses": {"failed": ["HTTP 204"]}}, Said(204), ItemState.FAILED),
-        ({"accept_status_code": True}, Said(200, b"<html>"), ItemState.DONE),
-        ({"accept_status_code": True}, Said(204), ItemState.DONE),
+        ({"status": None, "statuses": {"failed": ["HTTP 204"]}}, Reply(204), ItemState.FAILED),
+        ({"accept_status_code": True}, Reply(200, b"<html>"), ItemState.DONE),
+        ({"accept_status_code": True}, Reply(204), ItemState.DONE),
         ({"accept_status_code": True}, {"version": 3}, ItemState.DONE),
         ({"accept_status_code": True}, {"status": "failed"}, ItemState.FAILED),
         ({"accept_status_code": True}, {"success": False}, ItemState.FAILED),
@@ -101,9 +101,9 @@ def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
     ],
 )
 def test_the_fragment_of_the_address_says_how_to_read_the_answer(
-    endpoint: Endpoint, options: dict[str, Any], said: Any, expected: ItemState
+    endpoint: Endpoint, options: dict[str, Any], reply: Any, expected: ItemState
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(reply)
 
     url = url_with_options(f"{endpoint.url}/job", **options)
 
@@ -112,13 +112,13 @@ def test_the_fragment_of_the_address_says_how_to_read_the_answer(
 
 
 def test_a_fragment_that_is_none_of_ours_is_left_out(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
 
     assert state(source_of(), f"{endpoint.url}/job#section")[1] is ItemState.DONE
 
 
 def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "running"})
+    endpoint.returns({"status": "running"})
 
     execution = begun(source_of(), f"{endpoint.url}/job")
 
@@ -126,7 +126,7 @@ def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> Non
 
 
 def test_a_path_that_leads_nowhere_is_told_with_what_is_there(endpoint: Endpoint) -> None:
-    endpoint.says({"id": 1, "phase": "x"})
+    endpoint.returns({"id": 1, "phase": "x"})
     source = source_of()
 
     found = source.begin(f"{endpoint.url}/job#status=state")
@@ -137,7 +137,7 @@ def test_a_path_that_leads_nowhere_is_told_with_what_is_there(endpoint: Endpoint
 
 
 def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
-    endpoint.says(Said(200, b"<html>"))
+    endpoint.returns(Reply(200, b"<html>"))
 
     found = source_of().begin(f"{endpoint.url}/job#status=state")
 
@@ -147,29 +147,29 @@ def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("code", [404, 410])
 def test_what_is_not_there_is_missing(endpoint: Endpoint, code: int) -> None:
-    endpoint.says(Said(code))
+    endpoint.returns(Reply(code))
 
     assert source_of().begin(f"{endpoint.url}/job") is None
 
 
 @pytest.mark.parametrize(
-    ("said", "lasting", "throttled", "wish"),
+    ("reply", "lasting", "throttled", "wish"),
     [
-        (Said(429, headers={"Retry-After": "17"}), False, True, 17.0),
-        (Said(503, headers={"Retry-After": "nonsense"}), False, False, None),
-        (Said(500), False, False, None),
-        (Said(401), True, False, None),
-        (Said(403), True, False, None),
-        (Said(400), True, False, None),
-        (Said(302, headers={"Location": "ftp://x.example/"}), True, False, None),
-        (Said(lost=True), False, False, None),
-        (Said(200, b"x" * (MAX_BYTES + 1)), True, False, None),
+        (Reply(429, headers={"Retry-After": "17"}), False, True, 17.0),
+        (Reply(503, headers={"Retry-After": "nonsense"}), False, False, None),
+        (Reply(500), False, False, None),
+        (Reply(401), True, False, None),
+        (Reply(403), True, False, None),
+        (Reply(400), True, False, None),
+        (Reply(302, headers={"Location": "ftp://x.example/"}), True, False, None),
+        (Reply(lost=True), False, False, None),
+        (Reply(200, b"x" * (MAX_BYTES + 1)), True, False, None),
     ],
 )
 def test_a_problem_says_whether_waiting_helps(
-    endpoint: Endpoint, said: Said, lasting: bool, throttled: bool, wish: float | None
+    endpoint: Endpoint, reply: Reply, lasting: bool, throttled: bool, wish: float | None
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(reply)
 
     found = source_of().begin(f"{endpoint.url}/job")
 
@@ -179,7 +179,7 @@ def test_a_problem_says_whether_waiting_helps(
 
 def test_a_server_may_wish_for_a_time_of_day(endpoint: Endpoint) -> None:
     later = datetime.now(UTC) + timedelta(minutes=5)
-    endpoint.says(Said(503, headers={"Retry-After": format_datetime(later, usegmt=True)}))
+    endpoint.returns(Reply(503, headers={"Retry-After": format_datetime(later, usegmt=True)}))
 
     found = source_of().begin(f"{endpoint.url}/job")
 
@@ -188,7 +188,7 @@ def test_a_server_may_wish_for_a_time_of_day(endpoint: Endpoint) -> None:
 
 
 def test_an_answer_that_asks_for_patience_is_given_it(endpoint: Endpoint) -> None:
-    endpoint.says(Said(202, headers={"Retry-After": "120"}))
+    endpoint.returns(Reply(202, headers={"Retry-After": "120"}))
     source = source_of()
 
     answer = answered(source, begun(source, f"{endpoint.url}/job"))
@@ -197,7 +197,7 @@ def test_an_answer_that_asks_for_patience_is_given_it(endpoint: Endpoint) -> Non
 
 
 def test_the_time_between_two_looks_is_the_declared_one(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "queued"}, {"status": "queued"}, {"status": "running"})
+    endpoint.returns({"status": "queued"}, {"status": "queued"}, {"status": "running"})
     source = source_of()
     execution = begun(source, f"{endpoint.url}/job")
 
@@ -210,10 +210,10 @@ def test_the_time_between_two_looks_is_the_declared_one(endpoint: Endpoint) -> N
 def test_a_redirect_is_followed_without_headers_to_another_host(
     endpoint: Endpoint, elsewhere: Endpoint
 ) -> None:
-    endpoint.says(
-        Said(302, headers={"Location": "/there"}), Said(302, headers={"Location": f"{elsewhere.url}/far"})
+    endpoint.returns(
+        Reply(302, headers={"Location": "/there"}), Reply(302, headers={"Location": f"{elsewhere.url}/far"})
     )
-    elsewhere.says({"status": "done"})
+    elsewhere.returns({"status": "done"})
 
     assert isinstance(source_of(Authorization="secret").begin(f"{endpoint.url}/job"), Execution)
 
@@ -222,7 +222,7 @@ def test_a_redirect_is_followed_without_headers_to_another_host(
 
 
 def test_a_chain_of_redirects_has_an_end(endpoint: Endpoint) -> None:
-    endpoint.says(*(Said(302, headers={"Location": f"/{number}"}) for number in range(9)))
+    endpoint.returns(*(Reply(302, headers={"Location": f"/{number}"}) for number in range(9)))
 
     found = source_of().begin(f"{endpoint.url}/job")
 
@@ -231,10 +231,10 @@ def test_a_chain_of_redirects_has_an_end(endpoint: Endpoint) -> None:
 
 
 def test_an_answer_that_is_the_same_is_not_sent_again(endpoint: Endpoint) -> None:
-    endpoint.says(
-        Said(200, b'{"status": "running"}', {"ETag": '"v1"'}),
-        Said(304),
-        Said(200, b'{"status": "done"}', {"ETag": '"v2"'}),
+    endpoint.returns(
+        Reply(200, b'{"status": "running"}', {"ETag": '"v1"'}),
+        Reply(304),
+        Reply(200, b'{"status": "done"}', {"ETag": '"v2"'}),
     )
     source = source_of()
     execution = begun(source, f"{endpoint.url}/job")
@@ -250,7 +250,9 @@ def test_a_declared_endpoint_puts_the_id_into_its_address_and_secrets_into_heade
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "t0p")
-    endpoint.says({"deploy": {"state": "rolling", "since": 1, "steps": [{"name": "copy", "status": "live"}]}})
+    endpoint.returns(
+        {"deploy": {"state": "rolling", "since": 1, "steps": [{"name": "copy", "status": "live"}]}}
+    )
     source = source_of(
         {
             "url": f"{endpoint.url}/{{1}}/runs/{{2}}",
@@ -282,7 +284,7 @@ def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("http:///nowhere", "Use http:// or https:// and a host"),
         ("http://me:pw@127.0.0.1/", "contains a password"),
@@ -290,12 +292,12 @@ def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
         ("http://127.0.0.1:9/#status=a..b", "Invalid path 'a..b'"),
     ],
 )
-def test_what_is_no_address_is_refused(url: str, told: str) -> None:
+def test_what_is_no_address_is_refused(url: str, message: str) -> None:
     found = source_of().begin(url)
 
     assert isinstance(found, SourceProblem)
     assert found.lasting
-    assert told in found.message
+    assert message in found.message
 
 
 def test_nobody_at_home_is_a_problem_that_may_pass() -> None:
@@ -310,7 +312,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_that(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "TIMEOUT_SECONDS", 0.2)
-    endpoint.says(Said(late=True))
+    endpoint.returns(Reply(late=True))
 
     found = source_of().begin(f"{endpoint.url}/job")
 
@@ -323,13 +325,13 @@ def test_one_endpoint_that_hangs_holds_up_no_other(
     endpoint: Endpoint, elsewhere: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "TIMEOUT_SECONDS", 0.5)
-    endpoint.says({"status": "running"})
-    elsewhere.says({"status": "running"})
+    endpoint.returns({"status": "running"})
+    elsewhere.returns({"status": "running"})
     source = source_of()
     hanging, answering = begun(source, f"{endpoint.url}/1"), begun(source, f"{elsewhere.url}/2")
-    endpoint.says(Said(late=True))
+    endpoint.returns(Reply(late=True))
 
-    told = source.poll([hanging, answering])
+    results = source.poll([hanging, answering])
 
-    assert isinstance(told[hanging.key], SourceProblem)
-    assert isinstance(told[answering.key], SourceResponse)
+    assert isinstance(results[hanging.key], SourceProblem)
+    assert isinstance(results[answering.key], SourceResponse)

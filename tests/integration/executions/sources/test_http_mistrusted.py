@@ -19,7 +19,7 @@ from longwatch.executions.sources.http import HttpCaller
 from longwatch.executions.sources.shipped import HTTP
 from longwatch.storage import http as http_client
 from longwatch.testing import FakeClock
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 
 
 def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
@@ -46,7 +46,7 @@ def spoken(parts: Iterable[bytes]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b'{"job": {"state": "running"}}', "has no status; it has job. Pass the path"),
         (b'{"status": {"phase": "Running"}}', "has no status; it has status"),
@@ -57,17 +57,19 @@ def spoken(parts: Iterable[bytes]) -> Iterator[str]:
         (b"[" * 200_000, "with invalid JSON"),
     ],
 )
-def test_json_without_a_status_is_never_taken_for_success(endpoint: Endpoint, body: bytes, told: str) -> None:
-    endpoint.says(Said(200, body))
+def test_json_without_a_status_is_never_taken_for_success(
+    endpoint: Endpoint, body: bytes, message: str
+) -> None:
+    endpoint.returns(Reply(200, body))
 
     found = source_of().begin(f"{endpoint.url}/job")
 
     assert isinstance(found, SourceProblem)
-    assert told in found.message
+    assert message in found.message
 
 
 def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endpoint) -> None:
-    endpoint.says(Said(302, headers={"Location": "/login?next=job"}), Said(200, b"<html>Log in"))
+    endpoint.returns(Reply(302, headers={"Location": "/login?next=job"}), Reply(200, b"<html>Log in"))
 
     found = source_of().begin(f"{endpoint.url}/job")
 
@@ -76,21 +78,21 @@ def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endp
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
-        Said(200, b"<html>Log in</html>", {"Content-Type": "text/html"}),
-        Said(200, b"<status>success</status>", {"Content-Type": "application/xml"}),
-        Said(200, b"all is well", {"Content-Type": "text/plain"}),
-        Said(200, b"OK\n", {"Content-Type": "text/plain"}),
-        Said(200, b'"ok"', {"Content-Type": "application/json"}),
-        Said(200),
-        Said(201, b"created it"),
-        Said(204),
+        Reply(200, b"<html>Log in</html>", {"Content-Type": "text/html"}),
+        Reply(200, b"<status>success</status>", {"Content-Type": "application/xml"}),
+        Reply(200, b"all is well", {"Content-Type": "text/plain"}),
+        Reply(200, b"OK\n", {"Content-Type": "text/plain"}),
+        Reply(200, b'"ok"', {"Content-Type": "application/json"}),
+        Reply(200),
+        Reply(201, b"created it"),
+        Reply(204),
     ],
-    ids=lambda said: f"{said.code} {said.body[:8]!r}",
+    ids=lambda reply: f"{reply.code} {reply.body[:8]!r}",
 )
-def test_a_response_without_a_status_is_not_an_answer(endpoint: Endpoint, said: Said) -> None:
-    endpoint.says(said)
+def test_a_response_without_a_status_is_not_an_answer(endpoint: Endpoint, reply: Reply) -> None:
+    endpoint.returns(reply)
 
     found = source_of().begin(f"{endpoint.url}/job")
 
@@ -100,18 +102,18 @@ def test_a_response_without_a_status_is_not_an_answer(endpoint: Endpoint, said: 
 
 
 def test_a_login_page_in_the_middle_of_a_watch_leaves_the_job_open(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "running"}, Said(200, b"<html>Log in", {"Content-Type": "text/html"}))
+    endpoint.returns({"status": "running"}, Reply(200, b"<html>Log in", {"Content-Type": "text/html"}))
     source = source_of()
     execution = source.begin(f"{endpoint.url}/job")
     assert isinstance(execution, Execution)
 
-    told = source.poll([execution])
+    results = source.poll([execution])
 
-    assert [type(each) for each in told.values()] == [SourceProblem]
+    assert [type(each) for each in results.values()] == [SourceProblem]
 
 
 def test_a_redirect_to_a_login_page_is_no_success_even_where_the_code_is_accepted(endpoint: Endpoint) -> None:
-    endpoint.says(Said(302, headers={"Location": "/login?next=job"}), Said(200, b"<html>Log in"))
+    endpoint.returns(Reply(302, headers={"Location": "/login?next=job"}), Reply(200, b"<html>Log in"))
 
     found = source_of().begin(f"{endpoint.url}/job#accept=status-code")
 
@@ -154,7 +156,7 @@ def _dripping() -> Iterator[bytes]:
 
 
 def test_the_body_of_a_redirect_is_not_read(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
     moved = f"HTTP/1.1 302 Found\r\nLocation: {endpoint.url}/job\r\n\r\n".encode()
 
     with spoken(itertools.chain([moved], itertools.repeat(b"x" * 65_536))) as url:
@@ -177,7 +179,7 @@ def test_a_line_break_after_a_secret_of_the_environment_is_left_out(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "t0p\n")
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
 
     source_of(Authorization="Bearer ${DEPLOY_TOKEN}").begin(f"{endpoint.url}/job")
 
@@ -185,7 +187,7 @@ def test_a_line_break_after_a_secret_of_the_environment_is_left_out(
 
 
 def test_what_a_declared_address_asks_with_is_in_no_message(endpoint: Endpoint) -> None:
-    endpoint.says(Said(503))
+    endpoint.returns(Reply(503))
 
     found = source_of({"url": f"{endpoint.url}/{{id}}?key=s3cret"}).begin("1")
 
@@ -197,7 +199,7 @@ def test_a_secret_of_the_environment_is_put_into_a_declared_address_and_into_no_
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "s3 cret\n")
-    endpoint.says(Said(503))
+    endpoint.returns(Reply(503))
 
     found = source_of({"url": f"{endpoint.url}/${{DEPLOY_TOKEN}}/{{id}}"}).begin("1")
 
@@ -220,6 +222,6 @@ def test_an_address_with_a_secret_in_it_is_refused_before_it_is_asked_or_stored(
 
 
 def test_a_parameter_that_only_tells_what_is_meant_is_taken(endpoint: Endpoint) -> None:
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
 
     assert isinstance(source_of().begin(f"{endpoint.url}/job?key=7&tokens=3"), Execution)

@@ -107,9 +107,9 @@ def begun(source: ProcessSource, pid: int) -> Execution:
 
 
 def seen(source: ProcessSource, execution: Execution) -> tuple[ItemState, str | None]:
-    told = source.poll([execution])[execution.key]
-    assert isinstance(told, SourceResponse), told
-    (job,) = told.jobs.values()
+    result = source.poll([execution])[execution.key]
+    assert isinstance(result, SourceResponse), result
+    (job,) = result.jobs.values()
     return job.items[0].state, job.source_status
 
 
@@ -221,9 +221,9 @@ def test_a_process_of_another_machine_is_not_judged_from_here(source: ProcessSou
     (wave,) = execution.stages
     job = replace(wave.jobs[0], job_id=job_id_of(ProcessIdentity("elsewhere", 1, 2, None)))
 
-    told = source.poll([replace(execution, stages=(replace(wave, jobs=(job,)),))])
+    results = source.poll([replace(execution, stages=(replace(wave, jobs=(job,)),))])
 
-    (problem,) = told.values()
+    (problem,) = results.values()
     assert isinstance(problem, SourceProblem)
     assert "runs on elsewhere" in problem.message
 
@@ -242,10 +242,10 @@ def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
 def test_it_is_looked_at_every_second(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
 
-    told = source.poll([execution])[execution.key]
+    result = source.poll([execution])[execution.key]
 
-    assert isinstance(told, SourceResponse)
-    assert told.next_at == told.at + 1000
+    assert isinstance(result, SourceResponse)
+    assert result.next_at == result.at + 1000
 
 
 @pytest.mark.parametrize("what", ["", "abc", "-1", "0", "1.5", "\u00b2", "2147483648", "9" * 30])

@@ -73,10 +73,10 @@ def test_disaster_recovery_is_left_alone_as_long_as_it_asks(
         drs.throttle(retry_after=45)
         source = DrsSource(clock=clock)
 
-        told = source.poll([one(job)])
+        results = source.poll([one(job)])
 
         source.close()
-    (problem,) = told.values()
+    (problem,) = results.values()
     assert isinstance(problem, SourceProblem)
     assert (problem.throttled, problem.retry_after_seconds) == (True, 45.0)
 

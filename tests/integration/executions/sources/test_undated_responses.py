@@ -19,7 +19,7 @@ from longwatch.executions.stores.dynamodb import DynamoExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
 from tests.contract.test_executions_dynamodb import new_execution_table
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 
 MINUTE_MS = 60 * 1000
 TOLERANCE_MS = MINUTE_MS  # a busy machine is slow; the clocks are further off
@@ -48,8 +48,8 @@ def store(dynamodb_local_url: str) -> Iterator[DynamoExecutionStore]:
 def test_a_verdict_has_the_time_of_dynamodb_where_the_source_sends_none(
     skews: tuple[int, int], store: DynamoExecutionStore, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    running = Said(body=b'{"status": "running"}', dated=False)
-    endpoint.says(running, running, Said(body=b'{"status": "succeeded"}', dated=False))
+    running = Reply(body=b'{"status": "running"}', dated=False)
+    endpoint.returns(running, running, Reply(body=b'{"status": "succeeded"}', dated=False))
     journal = SqliteJournal(tmp_path / "journal.db")
     begun = DeclaredSource(HTTP, HttpCaller(HTTP)).begin(endpoint.url)
     assert isinstance(begun, Execution)
@@ -60,9 +60,9 @@ def test_a_verdict_has_the_time_of_dynamodb_where_the_source_sends_none(
         clock = WrongClock(seconds)
         source = DeclaredSource(HTTP, HttpCaller(HTTP), clock=clock)
         poller = Poller(store, journal, {HTTP.name: source}, clock=clock)
-        known = store.get(begun.execution_id)
-        assert known is not None
-        store.update(replace(known, last_polled_at=None))  # due by any clock
+        stored = store.get(begun.execution_id)
+        assert stored is not None
+        store.update(replace(stored, last_polled_at=None))  # due by any clock
         results.append(poller.poll(begun.execution_id).result)
         source.close()
 

@@ -97,13 +97,13 @@ def test_an_error_whose_body_is_no_object_is_an_error_all_the_same(drs: AwsServi
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("header", "seconds"),
     [("Mon, 15 Nov 2060 10:00:00 GMT", 86_400.0), ("2.5", 3.0), ("soon", None)],
 )
 def test_retry_after_is_read_where_the_model_has_a_whole_number(
-    drs: AwsService, clock: FakeClock, said: str, seconds: float | None
+    drs: AwsService, clock: FakeClock, header: str, seconds: float | None
 ) -> None:
-    headers = {"Retry-After": said, "x-amzn-ErrorType": "InternalServerException"}
+    headers = {"Retry-After": header, "x-amzn-ErrorType": "InternalServerException"}
     drs.send(b"{}", status=500, headers=headers)
 
     problem = asked(clock)
@@ -139,9 +139,9 @@ def test_a_log_that_can_not_be_read_costs_only_the_reasons(
 
 def asked(clock: FakeClock) -> SourceResult:
     source = DrsSource(clock=clock)
-    (told,) = source.poll([one()]).values()
+    (result,) = source.poll([one()]).values()
     source.close()
-    return told
+    return result
 
 
 def one() -> Execution:

@@ -254,7 +254,7 @@ def test_whoever_is_interrupted_while_asking_keeps_nobody_else_from_it(clock: Fa
         )
     )
     poller = Poller(store, journal, {"interrupted": Interrupted()}, clock=clock)
-    watch = SourceWatch(store, journal, poller, SourceLines(lambda taken: None), clock=clock)
+    watch = SourceWatch(store, journal, poller, SourceLines(lambda arrivals: None), clock=clock)
 
     with pytest.raises(KeyboardInterrupt):
         watch.run(added, WatchLimits())

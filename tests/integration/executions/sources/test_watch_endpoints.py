@@ -12,14 +12,14 @@ import pytest
 from longwatch.errors import InvalidInput, InvalidSettings
 from longwatch.testing import FakeClock
 from longwatch.testing.services import AwsService
-from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Reply
 from tests.integration.executions.sources.shell import BUILD, Shell, build
 
 
 def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
     shell: Shell, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    endpoint.says({"job": {"state": "busy"}}, {"job": {"state": "busy"}}, {"job": {"state": "shipped"}})
+    endpoint.returns({"job": {"state": "busy"}}, {"job": {"state": "busy"}}, {"job": {"state": "shipped"}})
     url = f"{endpoint.url}/job"
 
     watched = shell.watch(
@@ -41,28 +41,28 @@ def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
 
 
 @pytest.mark.parametrize(
-    ("said", "named"),
+    ("reply", "named"),
     [
         ({"status": "succeeded", "instance": {"state": "running"}}, "instance.state running"),
         ({"status": "completed", "conclusion": "later"}, "conclusion later"),
     ],
 )
 def test_a_field_that_keeps_a_job_open_is_named_with_the_remedy(
-    shell: Shell, endpoint: Endpoint, said: dict[str, object], named: str
+    shell: Shell, endpoint: Endpoint, reply: dict[str, object], named: str
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(reply)
 
-    kept = shell.watch(endpoint.url, "--timeout", "1s")
+    watched = shell.watch(endpoint.url, "--timeout", "1s")
     alone = shell.watch(f"{endpoint.url}/again", "--outcome-path", "status", "--succeeded", "completed")
 
-    assert kept.return_value == 4
-    assert f"http reports '{said['status']}', but also {named}: treated as running" in kept.stderr
-    assert "--outcome-path status" in kept.stderr
+    assert watched.return_value == 4
+    assert f"http reports '{reply['status']}', but also {named}: treated as running" in watched.stderr
+    assert "--outcome-path status" in watched.stderr
     assert alone.return_value == 0
 
 
 def test_the_id_of_what_is_watched_names_its_run_and_every_line(shell: Shell, endpoint: Endpoint) -> None:
-    endpoint.says({"status": "queued"})
+    endpoint.returns({"status": "queued"})
     url = f"{endpoint.url}/job"
 
     shell.watch(url, "--timeout", "1s")
@@ -74,20 +74,20 @@ def test_the_id_of_what_is_watched_names_its_run_and_every_line(shell: Shell, en
 
 
 @pytest.mark.parametrize(
-    ("said", "options", "code"),
+    ("reply", "options", "code"),
     [
         ({"status": "completed", "conclusion": "failure"}, (), 1),
         ({"status": "completed", "conclusion": "success"}, (), 0),
         ({"status": "completed", "conclusion": "later"}, (), 4),
         ({"status": "done", "exit_code": 3}, (), 1),
         ({"status": "done", "note": "fine", "how": "KO"}, ("--outcome-path", "how", "--failed", "ko"), 1),
-        (Said(200, b"<html>"), ("--accept-status-code",), 0),
+        (Reply(200, b"<html>"), ("--accept-status-code",), 0),
     ],
 )
 def test_the_exit_code_follows_the_field_that_qualifies_the_status(
-    shell: Shell, endpoint: Endpoint, said: Any, options: Sequence[str], code: int
+    shell: Shell, endpoint: Endpoint, reply: Any, options: Sequence[str], code: int
 ) -> None:
-    endpoint.says(said)
+    endpoint.returns(reply)
 
     watched = shell.watch(f"{endpoint.url}/job", "--timeout", "5s", *options)
 
@@ -97,7 +97,7 @@ def test_the_exit_code_follows_the_field_that_qualifies_the_status(
 def test_a_page_without_a_status_is_refused_with_the_option_that_accepts_it(
     shell: Shell, endpoint: Endpoint
 ) -> None:
-    endpoint.says(Said(200, b"<html>"))
+    endpoint.returns(Reply(200, b"<html>"))
 
     with pytest.raises(InvalidInput, match="pass --accept-status-code"):
         shell.watch(f"{endpoint.url}/job")
@@ -106,10 +106,10 @@ def test_a_page_without_a_status_is_refused_with_the_option_that_accepts_it(
 def test_an_address_that_is_watched_again_after_its_end_is_a_new_run(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
     shell.watch(f"{endpoint.url}/job")
     clock.advance(60)
-    endpoint.says({"status": "failed"})
+    endpoint.returns({"status": "failed"})
 
     again = shell.watch(f"{endpoint.url}/job")
 
@@ -120,10 +120,10 @@ def test_an_address_that_is_watched_again_after_its_end_is_a_new_run(
 def test_the_id_of_a_run_that_has_ended_is_no_address_and_what_follows_there_corrects_nothing(
     shell: Shell, endpoint: Endpoint
 ) -> None:
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
     shell.watch(f"{endpoint.url}/job")
     (listed,) = json.loads(shell("executions", "list", "-o", "json").stdout)
-    endpoint.says({"status": "failed"})
+    endpoint.returns({"status": "failed"})
 
     again = shell.watch(listed["execution_id"])
 
@@ -135,7 +135,7 @@ def test_the_id_of_a_run_that_has_ended_is_no_address_and_what_follows_there_cor
 def test_a_server_that_wishes_for_patience_gets_no_more_than_there_is(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
-    endpoint.says(Said(503, headers={"Retry-After": "3600"}))
+    endpoint.returns(Reply(503, headers={"Retry-After": "3600"}))
     began = clock.monotonic()
 
     watched = shell.watch(f"{endpoint.url}/job", "--wait", "--timeout", "10s")
@@ -145,10 +145,10 @@ def test_a_server_that_wishes_for_patience_gets_no_more_than_there_is(
 
 
 def test_an_address_that_is_open_is_gone_on_with(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
-    endpoint.says({"status": "running"})
+    endpoint.returns({"status": "running"})
     shell.watch(f"{endpoint.url}/job", "--timeout", "1s")
     clock.advance(60)
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
 
     again = shell.watch(f"{endpoint.url}/job")
 
@@ -157,7 +157,7 @@ def test_an_address_that_is_open_is_gone_on_with(shell: Shell, endpoint: Endpoin
 
 
 def test_a_job_that_its_source_forgets_stays_open(shell: Shell, endpoint: Endpoint) -> None:
-    endpoint.says({"status": "running"}, {"status": "running"}, Said(404))
+    endpoint.returns({"status": "running"}, {"status": "running"}, Reply(404))
 
     watched = shell.watch(f"{endpoint.url}/job", "--timeout", "1m")
 
@@ -185,7 +185,7 @@ def test_a_header_that_is_none_is_told_without_it(shell: Shell) -> None:
 
 
 def test_how_often_it_is_asked_can_be_said(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
-    endpoint.says({"status": "running"})
+    endpoint.returns({"status": "running"})
 
     shell.watch(f"{endpoint.url}/job", "--every", "2s", "--timeout", "9s")
 
@@ -197,7 +197,7 @@ def test_a_watch_of_the_settings_has_a_name(shell: Shell, endpoint: Endpoint) ->
         f'[watches.deploys]\nurl = "{endpoint.url}/{{id}}"\nstatus = "state"\nsucceeded = "live"\n'
         'failed = "broken"\nreason = "why"\nevery = "3s"\nabout = "A deploy of the shop"\n'
     )
-    endpoint.says({"state": "rolling"}, {"state": "rolling"}, {"state": "broken", "why": "no disk"})
+    endpoint.returns({"state": "rolling"}, {"state": "rolling"}, {"state": "broken", "why": "no disk"})
 
     watched = shell.watch("deploys:42")
     sources = shell.watch("--sources")
@@ -218,14 +218,14 @@ def test_executions_of_every_source_are_watched_together(
     shell: Shell, codebuild: AwsService, endpoint: Endpoint
 ) -> None:
     codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
-    endpoint.says({"status": "running"})
+    endpoint.returns({"status": "running"})
     shell.watch(BUILD, "--timeout", "0s")
     shell.watch(f"{endpoint.url}/job", "--timeout", "0s")
     shell(
         "executions", "add", "--plan", "p", "--id", "x-1", "--source", "http", "--wave", f"a={endpoint.url}/1"
     )
     codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
-    endpoint.says({"status": "done"})
+    endpoint.returns({"status": "done"})
 
     watched = shell("executions", "watch")
 

@@ -20,7 +20,7 @@ STALLED_SECONDS = 1.5  # without a word before a connection counts as stalled
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FeedMessage:
     """One message, over whichever transport."""
 
     event: str
@@ -28,7 +28,9 @@ class Told:
     cursor: str | None  # of the whole stream
 
 
-async def sse_messages(http: httpx2.AsyncClient, topics: Sequence[str], cursor: str) -> AsyncGenerator[Told]:
+async def sse_messages(
+    http: httpx2.AsyncClient, topics: Sequence[str], cursor: str
+) -> AsyncGenerator[FeedMessage]:
     """One connection's messages, until it ends."""
     headers = {"Last-Event-ID": cursor} if cursor else {}
     parameters = {"topic": list(topics)}
@@ -40,21 +42,21 @@ async def sse_messages(http: httpx2.AsyncClient, topics: Sequence[str], cursor: 
             if line:
                 fields[name] = value
             elif "event" in fields:
-                yield Told(fields["event"], json.loads(fields["data"]), fields.get("id"))
+                yield FeedMessage(fields["event"], json.loads(fields["data"]), fields.get("id"))
                 fields = {}
 
 
 async def poll_messages(
     http: httpx2.AsyncClient, topics: Sequence[str], cursor: str, wait: int = 1
-) -> AsyncGenerator[Told]:
+) -> AsyncGenerator[FeedMessage]:
     """One long poll's messages; the cursor counts once all of them were taken."""
     parameters: dict[str, list[str] | str] = {"topic": list(topics), "after": cursor, "wait": str(wait)}
     answer = await http.get("/api/feed", params=parameters)
     answer.raise_for_status()
     found = answer.json()
-    for place, said in enumerate(found["messages"], 1):
-        is_last = place == len(found["messages"])
-        yield Told(said["event"], said["data"], found["cursor"] if is_last else None)
+    for index, item in enumerate(found["messages"], 1):
+        is_last = index == len(found["messages"])
+        yield FeedMessage(item["event"], item["data"], found["cursor"] if is_last else None)
 
 
 class FeedClient:
@@ -63,16 +65,16 @@ class FeedClient:
     def __init__(self, url: str, topics: Sequence[str]) -> None:
         self.topics = list(topics)
         self.cursor = ""
-        self.told: list[Told] = []
+        self.received: list[FeedMessage] = []
         self.connections = 0
         self.failures = 0
         self._http = httpx2.AsyncClient(base_url=url, timeout=STALLED_SECONDS)
 
     def event_ids(self, topic: str) -> list[str]:
         return [
-            said.data["event"]["event_id"]
-            for said in self.told
-            if said.event == "event" and said.data["topic"] == topic
+            message.data["event"]["event_id"]
+            for message in self.received
+            if message.event == "event" and message.data["topic"] == topic
         ]
 
     def doubles(self) -> list[tuple[str, int]]:
@@ -88,17 +90,17 @@ class FeedClient:
                 transport = poll_messages if polls and self.connections % 2 else sse_messages
                 try:
                     async with aclosing(transport(self._http, self.topics, self.cursor)) as messages:
-                        async for told in messages:
-                            self._take(told)
+                        async for message in messages:
+                            self._take(message)
                             if until(self):
                                 break
                 except (httpx2.HTTPError, ValueError):
                     self.failures += 1
 
-    def _take(self, told: Told) -> None:
-        self.told.append(told)
-        if told.cursor is not None:
-            self.cursor = told.cursor
+    def _take(self, message: FeedMessage) -> None:
+        self.received.append(message)
+        if message.cursor is not None:
+            self.cursor = message.cursor
 
     async def aclose(self) -> None:
         await self._http.aclose()

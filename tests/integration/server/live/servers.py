@@ -41,12 +41,12 @@ class ServerProcess:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert self._process.stdout is not None
-        told, until = b"", time.monotonic() + PATIENCE_SECONDS
-        while (found := ADDRESS.search(told)) is None:
+        output, until = b"", time.monotonic() + PATIENCE_SECONDS
+        while (found := ADDRESS.search(output)) is None:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))
             more = os.read(self._process.stdout.fileno(), 4096) if ready else b""
-            assert more, f"the server did not say where it listens; it said {told!r}"
-            told += more
+            assert more, f"the server did not say where it listens; it said {output!r}"
+            output += more
         self.port = int(found[2])
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> float:

@@ -50,42 +50,42 @@ async def http(server: ServerProcess) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-Said = tuple[str, dict[str, Any]]
+Item = tuple[str, dict[str, Any]]
 """The name and the data of a message."""
 
 
-async def by_sse(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Said]:
+async def by_sse(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Item]:
     async with aclosing(sse_messages(http, TOPICS, "")) as messages:
-        async for told in messages:
-            yield told.event, told.data
+        async for message in messages:
+            yield message.event, message.data
 
 
-async def by_long_poll(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Said]:
+async def by_long_poll(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Item]:
     cursor = ""
     while True:
         async with aclosing(poll_messages(http, TOPICS, cursor)) as messages:
-            async for told in messages:
-                cursor = told.cursor or cursor
-                yield told.event, told.data
+            async for message in messages:
+                cursor = message.cursor or cursor
+                yield message.event, message.data
 
 
-async def by_websocket(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Said]:
+async def by_websocket(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Item]:
     commands = ({"follow": topic} for topic in TOPICS)
     async with aclosing(socket_messages(server.websocket_url, *commands)) as messages:
-        async for said in messages:
-            yield said["event"], said["data"]
+        async for message in messages:
+            yield message["event"], message["data"]
 
 
 @pytest.mark.parametrize("messages", [by_sse, by_long_poll, by_websocket])
 async def test_both_runs_are_streamed_to_their_end_with_the_gaps_marked(
     server: ServerProcess,
     http: httpx2.AsyncClient,
-    messages: Callable[[ServerProcess, httpx2.AsyncClient], AsyncGenerator[Said]],
+    messages: Callable[[ServerProcess, httpx2.AsyncClient], AsyncGenerator[Item]],
 ) -> None:
     events: dict[str, list[dict[str, Any]]] = {topic: [] for topic in TOPICS}
     endings: dict[str, str] = {}
-    async with aclosing(messages(server, http)) as told:
-        async for name, data in told:
+    async with aclosing(messages(server, http)) as items:
+        async for name, data in items:
             if name == "event":
                 events[data["topic"]].append(data["event"])
             elif name == "ended":

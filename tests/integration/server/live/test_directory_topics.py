@@ -63,7 +63,7 @@ async def test_whoever_comes_back_is_told_only_what_is_new(feed: Feed) -> None:
     after = await Follower(feed, "projects", before.cursor).until_caught_up()
     await after.until(lambda found: bool(found.data("project")))
 
-    assert [said["project"]["id"] for said in after.data("project")] == ["p2"]
+    assert [message["project"]["id"] for message in after.data("project")] == ["p2"]
 
 
 async def test_the_sessions_of_a_project_that_is_not_there_cannot_be_followed(feed: Feed) -> None:

@@ -21,7 +21,15 @@ from longwatch.server.context import open_context
 from longwatch.server.live import execution_topics
 from longwatch.server.live.execution_topics import poll_delay_seconds
 from longwatch.server.live.feed import Feed
-from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, Watched, fresh, now_ms, said
+from tests.integration.server.execution_stories import (
+    FAILED,
+    GOING,
+    LAUNCHED,
+    Watched,
+    fresh,
+    now_ms,
+    wave_job,
+)
 from tests.integration.server.live.viewing import Follower, eventually
 
 
@@ -32,11 +40,11 @@ class Unnumbered:
         self._store = MemoryExecutionStore()
         self.add, self.get, self.update = self._store.add, self._store.get, self._store.update
         self.find, self.unsettled, self.close = self._store.find, self._store.unsettled, self._store.close
-        self.looks = 0
+        self.polls = 0
         self.trouble: Exception | None = None
 
     def open_executions(self) -> Any:
-        self.looks += 1
+        self.polls += 1
         if self.trouble is not None:
             raise self.trouble
         return self._store.open_executions()
@@ -58,7 +66,9 @@ async def feed(store: ExecutionStore, tmp_path: Path) -> AsyncIterator[Feed]:
 
 
 def listed(follower: Follower) -> dict[str, dict[str, Any]]:
-    return {told["execution"]["execution_id"]: told["execution"] for told in follower.data("execution")}
+    return {
+        message["execution"]["execution_id"]: message["execution"] for message in follower.data("execution")
+    }
 
 
 async def test_those_that_are_there_come_first_and_new_ones_appear_by_themselves(
@@ -78,9 +88,9 @@ async def test_one_that_goes_on_and_ends_is_told_again(feed: Feed, store: Execut
     watched = Watched(store, feed.context.journal, fresh("x-1"))
     follower = await Follower(feed, "executions").until_caught_up()
 
-    watched.hear(said(0, LAUNCHED, GOING))
+    watched.receive(wave_job(0, LAUNCHED, GOING))
     await follower.until(lambda found: listed(found)["x-1"]["servers_ended"] == 1)
-    watched.hear(said(0, LAUNCHED, LAUNCHED, state=JobState.FINISHED))
+    watched.receive(wave_job(0, LAUNCHED, LAUNCHED, state=JobState.FINISHED))
 
     await follower.until(lambda found: listed(found)["x-1"]["status"] == "succeeded")
 
@@ -119,13 +129,13 @@ async def test_one_execution_is_told_whole_and_again_when_it_changes(
     follower = await Follower(feed, "execution:x-1").until_caught_up()
 
     other.change(failures=1)
-    watched.hear(said(0, LAUNCHED, GOING))
+    watched.receive(wave_job(0, LAUNCHED, GOING))
     await follower.until(lambda found: len(found.data("execution")) == 2)
 
-    told = [each["execution"] for each in follower.data("execution")]
-    assert {each["execution_id"] for each in told} == {"x-1"}
-    assert [each["state"] for each in told[-1]["waves"][0]["servers"]] == ["launched", "in_progress"]
-    assert told[-1]["explained"]
+    executions = [each["execution"] for each in follower.data("execution")]
+    assert {each["execution_id"] for each in executions} == {"x-1"}
+    assert [each["state"] for each in executions[-1]["waves"][0]["servers"]] == ["launched", "in_progress"]
+    assert executions[-1]["explained"]
 
 
 async def test_a_topic_with_the_plan_tells_nothing_of_another_plan_with_the_same_id(
@@ -136,13 +146,13 @@ async def test_a_topic_with_the_plan_tells_nothing_of_another_plan_with_the_same
     follower = await Follower(feed, "execution:plan%2Fb/x-1").until_caught_up()
     bare = await Follower(feed, "execution:x-1").until(lambda found: found.is_over)
 
-    one.hear(said(0, LAUNCHED, state=JobState.FINISHED))
-    other.hear(said(0, FAILED, state=JobState.FINISHED))
+    one.receive(wave_job(0, LAUNCHED, state=JobState.FINISHED))
+    other.receive(wave_job(0, FAILED, state=JobState.FINISHED))
     await follower.until(lambda found: len(found.data("execution")) == 2)
 
-    told = [each["execution"] for each in follower.data("execution")]
-    assert {each["plan_id"] for each in told} == {"plan/b"}
-    assert told[-1]["status"] == "failed"
+    executions = [each["execution"] for each in follower.data("execution")]
+    assert {each["plan_id"] for each in executions} == {"plan/b"}
+    assert executions[-1]["status"] == "failed"
     assert [each["code"] for each in bare.data("error")] == ["ambiguous_execution"]
 
 
@@ -167,7 +177,7 @@ async def test_an_execution_that_is_not_there_and_a_cursor_that_is_none_are_told
 
     for topic, after in (("execution:x-none", ""), ("execution:x-1", "x~y"), ("executions", "x~y")):
         follower = await Follower(feed, topic, after).until(lambda found: found.is_over)
-        codes += [told["code"] for told in follower.data("error")]
+        codes += [message["code"] for message in follower.data("error")]
 
     assert codes == ["execution_not_found", "invalid_cursor", "invalid_cursor"]
 
@@ -190,11 +200,11 @@ async def test_a_table_that_may_not_be_read_is_told_and_one_that_is_away_comes_b
 
     store.trouble = JournalUnavailable("away")
     late = Follower(feed, "executions")
-    await eventually(lambda: store.looks > 1)
+    await eventually(lambda: store.polls > 1)
     store.trouble = None
     await late.until_caught_up()
 
-    assert [told["message"] for told in refused.data("error")] == ["No right to query."]
+    assert [message["message"] for message in refused.data("error")] == ["No right to query."]
 
 
 @pytest.mark.parametrize("store", ["table"], indirect=True)
@@ -221,8 +231,8 @@ async def test_a_record_that_makes_no_sense_stops_the_list_only_until_it_is_mend
     follower = await Follower(feed, "executions").until_caught_up()
 
     store.trouble = ValueError("invalid literal for int()")
-    looks = store.looks
-    await eventually(lambda: store.looks > looks)
+    polls = store.polls
+    await eventually(lambda: store.polls > polls)
     store.add(fresh("x-2", ago_ms=0))
     store.trouble = None
 

@@ -28,7 +28,7 @@ async def feed(journal: Journal) -> AsyncIterator[Feed]:
 
 def runs_of(follower: Follower) -> dict[str, dict[str, Any]]:
     """The list as a client keeps it: the last word on each run."""
-    return {said["run"]["run_id"]: said["run"] for said in follower.data("run")}
+    return {message["run"]["run_id"]: message["run"] for message in follower.data("run")}
 
 
 async def test_runs_that_are_there_come_first_and_new_ones_appear_by_themselves(feed: Feed) -> None:
@@ -103,7 +103,7 @@ async def test_files_are_told_then_what_is_made_changed_and_deleted(feed: Feed) 
     await feed.context.call(documents.delete, "p", "a.md")
     await follower.until(lambda found: found.data("files")[-1]["version"] == 3)
 
-    entries = [entry for said in follower.data("files") for entry in said["changes"]]
+    entries = [entry for message in follower.data("files") for entry in message["changes"]]
     assert entries[0]["path"] == "a.md"
     last = {entry["path"]: entry["deleted"] for entry in entries}
     assert last == {"a.md": True, "b.md": False}
@@ -124,7 +124,7 @@ async def test_files_resume_from_the_version_that_was_seen(feed: Feed) -> None:
         other_feed.context.documents.write_text("p", "b.md", "two")
         after = await Follower(other_feed, "files:p", before.cursor).until_caught_up()
 
-    assert [entry["path"] for said in after.data("files") for entry in said["changes"]] == ["b.md"]
+    assert [entry["path"] for message in after.data("files") for entry in message["changes"]] == ["b.md"]
 
 
 @pytest.mark.parametrize("topic", ["runs", "files:p", "session:p/s", "run:wf-1"])
@@ -135,4 +135,4 @@ async def test_a_cursor_of_another_topic_is_refused_in_words(feed: Feed, topic: 
     follower = Follower(feed, topic, "x~y")
     await follower.until(lambda found: found.is_over)
 
-    assert [said["code"] for said in follower.data("error")] == ["invalid_cursor"]
+    assert [message["code"] for message in follower.data("error")] == ["invalid_cursor"]

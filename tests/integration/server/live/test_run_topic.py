@@ -48,7 +48,7 @@ async def test_history_comes_first_then_that_it_is_caught_up_then_what_happens(f
 
     assert follower.event_ids() == ids(events)
     assert follower.names() == ["event"] * 20 + ["caught_up"] + ["event"] * 10
-    assert all(said["topic"] == "run:wf-1" for said in follower.data("event"))
+    assert all(message["topic"] == "run:wf-1" for message in follower.data("event"))
 
 
 async def test_everybody_who_comes_at_any_moment_gets_each_event_once(feed: Feed) -> None:
@@ -151,7 +151,7 @@ async def test_a_late_event_is_told_as_late(feed: Feed) -> None:
     await append(feed.context, [late])
     await follower.until_events(3)
 
-    assert [said["late"] for said in follower.data("event")] == [False, False, True]
+    assert [message["late"] for message in follower.data("event")] == [False, False, True]
 
 
 async def test_a_run_that_ends_is_told_as_ended_and_the_topic_is_over(feed: Feed) -> None:
@@ -207,8 +207,8 @@ async def test_who_takes_too_little_is_told_how_much_was_missed_and_gets_all_of_
 
     assert quick.event_ids() == ids(events)
     assert slow.event_ids() == ids(events)
-    (said,) = slow.data("missed")
-    assert 98 - 2 * 10 <= said["count"] <= 98
+    (message,) = slow.data("missed")
+    assert 98 - 2 * 10 <= message["count"] <= 98
     assert "missed" not in quick.names()
 
 
@@ -217,9 +217,9 @@ async def test_a_cursor_that_is_none_is_told_by_its_kind(feed: Feed) -> None:
 
     await follower.until(lambda found: found.is_over)
 
-    (said,) = follower.data("error")
-    assert said["code"] == "invalid_cursor"
-    assert said["topic"] == "run:wf-1"
+    (message,) = follower.data("error")
+    assert message["code"] == "invalid_cursor"
+    assert message["topic"] == "run:wf-1"
 
 
 async def test_a_line_stays_for_a_while_and_then_nothing_is_followed(journal: Journal) -> None:

@@ -27,21 +27,21 @@ class Reader:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self.writer = writer
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.received: list[tuple[str, dict[str, Any]]] = []
 
     async def until(self, name: str, count: int = 1) -> None:
         """Read on until so many messages of this name were told."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             event = ""
-            while sum(each == name for each, _ in self.told) < count:
+            while sum(each == name for each, _ in self.received) < count:
                 line = (await self._reader.readline()).decode()
                 if line.startswith("event: "):
                     event = line.removeprefix("event: ").strip()
                 elif line.startswith("data: "):
-                    self.told.append((event, json.loads(line.removeprefix("data: "))))
+                    self.received.append((event, json.loads(line.removeprefix("data: "))))
 
     def event_ids(self) -> list[str]:
-        return [data["event"]["event_id"] for name, data in self.told if name == "event"]
+        return [data["event"]["event_id"] for name, data in self.received if name == "event"]
 
 
 async def connect(port: int) -> Reader:
@@ -82,7 +82,7 @@ async def test_who_stops_reading_costs_nobody_and_misses_nothing_in_the_end(
 
     assert client.event_ids(TOPIC) == ids(events)  # while the other one read nothing
     assert stalled.event_ids() == ids(events)
-    assert sum(data["count"] for name, data in stalled.told if name == "missed") > 0
+    assert sum(data["count"] for name, data in stalled.received if name == "missed") > 0
 
 
 async def test_who_stops_reading_does_not_hold_up_the_end_of_the_server(

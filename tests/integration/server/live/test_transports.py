@@ -14,7 +14,7 @@ import pytest
 import websockets
 
 from longwatch.journal.sqlite import SqliteJournal
-from tests.integration.server.live.clients import Told, socket_messages, sse_messages
+from tests.integration.server.live.clients import FeedMessage, socket_messages, sse_messages
 from tests.integration.server.live.servers import ServerProcess
 from tests.integration.server.live.viewing import events_of, ids
 from tests.patience import PATIENCE_SECONDS
@@ -38,8 +38,8 @@ async def take_until(messages: AsyncIterator[T], is_last: Callable[[T], bool]) -
     raise AssertionError(f"the last one never came; so far {found}")
 
 
-def is_caught_up(told: Told) -> bool:
-    return told.event == "caught_up"
+def is_caught_up(message: FeedMessage) -> bool:
+    return message.event == "caught_up"
 
 
 async def test_a_stream_is_what_browsers_and_proxies_expect(http: httpx2.AsyncClient, run_id: str) -> None:
@@ -61,13 +61,15 @@ async def test_the_id_of_one_topic_is_its_cursor_and_of_several_all_of_theirs(
     topics = [f"run:{run_id}", f"run:{run_id}-other"]
 
     alone = await take_until(sse_messages(http, topics[:1], ""), is_caught_up)
-    together = await take_until(sse_messages(http, topics, ""), lambda told: told.data["topic"] == topics[1])
+    together = await take_until(
+        sse_messages(http, topics, ""), lambda message: message.data["topic"] == topics[1]
+    )
 
-    assert all(told.cursor and ";" not in told.cursor for told in alone)
-    assert [told.cursor for told in alone[:2]] == [
-        told.cursor.partition(";")[0] for told in together[:2] if told.cursor
+    assert all(message.cursor and ";" not in message.cursor for message in alone)
+    assert [message.cursor for message in alone[:2]] == [
+        message.cursor.partition(";")[0] for message in together[:2] if message.cursor
     ]
-    assert all(told.cursor and told.cursor.count(";") == 1 for told in together[:2])
+    assert all(message.cursor and message.cursor.count(";") == 1 for message in together[:2])
 
 
 @pytest.mark.parametrize("where", ["Last-Event-ID", "last_event_id", "after"])
@@ -86,11 +88,11 @@ async def test_a_stream_resumes_from_the_header_or_either_parameter(
         async with httpx2.AsyncClient(base_url=http.base_url, params={where: cursor}) as other:
             messages = sse_messages(other, [f"run:{run_id}"], "")
             rest = await take_until(messages, is_caught_up)
-            assert [told.data["event"]["event_id"] for told in rest[:-1]] == ids(events[2:])
+            assert [message.data["event"]["event_id"] for message in rest[:-1]] == ids(events[2:])
             return
     rest = await take_until(messages, is_caught_up)
 
-    assert [told.data["event"]["event_id"] for told in rest[:-1]] == ids(events[2:])
+    assert [message.data["event"]["event_id"] for message in rest[:-1]] == ids(events[2:])
 
 
 @pytest.mark.parametrize("path", ["/api/stream", "/api/feed"])
@@ -124,7 +126,7 @@ async def test_a_long_poll_gives_what_is_there_at_once(
     answer = await http.get("/api/feed", params={"topic": f"run:{run_id}", "wait": "25"})
 
     found = answer.json()
-    assert [said["event"] for said in found["messages"]] == ["event"] * 3 + ["caught_up"]
+    assert [message["event"] for message in found["messages"]] == ["event"] * 3 + ["caught_up"]
     assert found["cursor"]
     assert answer.headers["cache-control"] == "no-store"
 
@@ -142,8 +144,10 @@ async def test_a_long_poll_waits_for_news_and_answers_with_them(
     await asyncio.to_thread(shared_journal.append, events[1:])
     second = (await asking).json()
 
-    told = [said["data"]["event"]["event_id"] for said in second["messages"] if said["event"] == "event"]
-    assert told == ids(events[1:])
+    event_ids = [
+        message["data"]["event"]["event_id"] for message in second["messages"] if message["event"] == "event"
+    ]
+    assert event_ids == ids(events[1:])
     assert second["cursor"] != first["cursor"]
 
 
@@ -159,7 +163,7 @@ async def test_a_long_poll_without_news_answers_with_the_same_cursor(
     ).json()
 
     assert second["cursor"] == first["cursor"]
-    assert [said["event"] for said in second["messages"]] == ["caught_up"]
+    assert [message["event"] for message in second["messages"]] == ["caught_up"]
 
 
 async def test_a_socket_follows_leaves_and_resumes_topics(
@@ -170,7 +174,7 @@ async def test_a_socket_follows_leaves_and_resumes_topics(
     topic = f"run:{run_id}"
     whole = await take_until(
         socket_messages(shared_server.websocket_url, {"follow": topic}),
-        lambda said: said["event"] == "caught_up",
+        lambda message: message["event"] == "caught_up",
     )
 
     rest = await take_until(
@@ -180,11 +184,11 @@ async def test_a_socket_follows_leaves_and_resumes_topics(
             {"unfollow": "runs"},
             {"follow": topic, "after": whole[1]["cursor"]},
         ),
-        lambda said: said["event"] == "caught_up" and said["data"]["topic"] == topic,
+        lambda message: message["event"] == "caught_up" and message["data"]["topic"] == topic,
     )
 
-    told = [said["data"]["event"]["event_id"] for said in rest if said["event"] == "event"]
-    assert told == ids(events[2:])
+    event_ids = [message["data"]["event"]["event_id"] for message in rest if message["event"] == "event"]
+    assert event_ids == ids(events[2:])
 
 
 @pytest.mark.parametrize(
@@ -201,11 +205,11 @@ async def test_a_socket_says_what_is_wrong_with_a_command_and_goes_on(
         await socket.send(command)
         refused = json.loads(await socket.recv())
         await socket.send(json.dumps({"follow": "run:wf-none"}))
-        said = json.loads(await socket.recv())
+        message = json.loads(await socket.recv())
 
     assert refused["event"] == "error"
     assert refused["data"]["message"]
-    assert said["event"] == "caught_up"
+    assert message["event"] == "caught_up"
 
 
 async def test_a_socket_from_a_foreign_page_is_refused(shared_server: ServerProcess) -> None:

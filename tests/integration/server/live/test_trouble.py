@@ -97,7 +97,7 @@ async def test_two_servers_on_one_journal_go_on_from_each_others_ids(
         await client.follow(lambda found: len(found.event_ids(TOPIC)) >= 17)
         await client.aclose()
         again = FeedClient(other.url, [TOPIC, "runs"])
-        again.cursor, again.told = client.cursor, client.told
+        again.cursor, again.received = client.cursor, client.received
         await again.follow(lambda found: len(found.event_ids(TOPIC)) >= 40)
         await again.aclose()
 
@@ -114,15 +114,15 @@ async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_with
         stream = sse_messages(http, [TOPIC], "")
         socket = socket_messages(server.websocket_url, {"follow": TOPIC})
         async with aclosing(stream), aclosing(socket):
-            async for told in stream:
-                if told.event == "caught_up":
+            async for message in stream:
+                if message.event == "caught_up":
                     break
-            async for said in socket:
-                if said["event"] == "caught_up":
+            async for item in socket:
+                if item["event"] == "caught_up":
                     break
             ending = asyncio.create_task(asyncio.to_thread(server.stop, how))
-            last = [told.event async for told in stream][-1]
-            last_of_socket = [said["event"] async for said in socket][-1]
+            last = [message.event async for message in stream][-1]
+            last_of_socket = [item["event"] async for item in socket][-1]
             took = await ending
 
     assert last == "closing"
@@ -131,10 +131,10 @@ async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_with
 
 
 async def _until_some(client: FeedClient) -> None:
-    await _until_received(client, len(client.told) + 20)
+    await _until_received(client, len(client.received) + 20)
 
 
 async def _until_received(client: FeedClient, count: int) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(client.told) < count:  # noqa: ASYNC110 - the client sets no event
+        while len(client.received) < count:  # noqa: ASYNC110 - the client sets no event
             await asyncio.sleep(0.02)

@@ -14,7 +14,7 @@ from longwatch.server.live.feed import Feed
 from longwatch.turns.views import TurnLine
 from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
 
-SAID = ("thinking about it", "first answer", "second answer", "third answer")
+TEXTS = ("thinking about it", "first answer", "second answer", "third answer")
 
 
 @pytest.fixture(params=JOURNALS)
@@ -39,7 +39,7 @@ async def new_turn(feed: Feed, prompt: str = "do it") -> str:
     return made.turn_id
 
 
-async def tell(feed: Feed, turn_id: str, *texts: str, end: bool = False) -> None:
+async def send_lines(feed: Feed, turn_id: str, *texts: str, end: bool = False) -> None:
     lines = [line(text) for text in texts]
     if end:
         lines.append(json.dumps({"type": "result", "is_error": False, "result": "done"}))
@@ -49,24 +49,24 @@ async def tell(feed: Feed, turn_id: str, *texts: str, end: bool = False) -> None
 def texts_of(follower: Follower) -> list[str]:
     """What the blocks say, in their places, as a client keeps them: by id."""
     blocks: dict[str, dict[str, Any]] = {}
-    for said in follower.data("block"):
-        blocks[said["block"]["id"]] = said["block"]
+    for message in follower.data("block"):
+        blocks[message["block"]["id"]] = message["block"]
     ordered = sorted(blocks.values(), key=lambda block: block["sequence"])
     return [block["content"]["text"] for block in ordered]
 
 
 async def test_a_turn_is_told_with_its_blocks_then_what_is_added(feed: Feed) -> None:
     turn_id = await new_turn(feed)
-    await tell(feed, turn_id, *SAID[:2])
+    await send_lines(feed, turn_id, *TEXTS[:2])
 
     follower = await Follower(feed, f"turn:p/s/{turn_id}").until_caught_up()
-    await tell(feed, turn_id, *SAID[2:], end=True)
+    await send_lines(feed, turn_id, *TEXTS[2:], end=True)
     await follower.until(lambda found: found.data("turn")[-1]["turn"]["status"] == "completed")
 
-    assert texts_of(follower) == list(SAID)
+    assert texts_of(follower) == list(TEXTS)
     assert len(follower.data("block")) == 4
-    assert [said["block"]["sequence"] for said in follower.data("block")] == [0, 1, 2, 3]
-    statuses = [said["turn"]["status"] for said in follower.data("turn")]
+    assert [message["block"]["sequence"] for message in follower.data("block")] == [0, 1, 2, 3]
+    statuses = [message["turn"]["status"] for message in follower.data("turn")]
     assert statuses == ["pending", "running", "completed"]
     state = await feed.context.call(feed.context.conversations.turn, "p", "s", turn_id)
     assert follower.data("turn")[-1]["turn"] == vars(TurnLine.of(state))
@@ -74,15 +74,15 @@ async def test_a_turn_is_told_with_its_blocks_then_what_is_added(feed: Feed) -> 
 
 async def test_a_turn_resumes_after_any_message_without_a_double(feed: Feed) -> None:
     turn_id = await new_turn(feed)
-    await tell(feed, turn_id, *SAID, end=True)
+    await send_lines(feed, turn_id, *TEXTS, end=True)
     topic = f"turn:p/s/{turn_id}"
     whole = await Follower(feed, topic).until_caught_up()
-    cursors = [(place, frame.cursor) for place, frame in enumerate(whole.frames) if frame.cursor is not None]
+    cursors = [(index, frame.cursor) for index, frame in enumerate(whole.frames) if frame.cursor is not None]
 
-    for place, cursor in cursors[:-1]:
+    for index, cursor in cursors[:-1]:
         assert cursor is not None
         rest = await Follower(feed, topic, cursor).until_caught_up()
-        assert [frame.data for frame in rest.frames] == [frame.data for frame in whole.frames[place + 1 :]]
+        assert [frame.data for frame in rest.frames] == [frame.data for frame in whole.frames[index + 1 :]]
 
 
 async def test_many_who_follow_a_turn_share_its_messages(feed: Feed) -> None:
@@ -91,12 +91,12 @@ async def test_many_who_follow_a_turn_share_its_messages(feed: Feed) -> None:
     for follower in followers:
         await follower.until_caught_up()
 
-    for number, text in enumerate(SAID, 1):
-        await tell(feed, turn_id, text)
+    for number, text in enumerate(TEXTS, 1):
+        await send_lines(feed, turn_id, text)
         for follower in followers:
             await follower.until(has_blocks(number))
 
-    assert all(texts_of(follower) == list(SAID) for follower in followers)
+    assert all(texts_of(follower) == list(TEXTS) for follower in followers)
     last = [[frame for frame in follower.frames if frame.name == "block"][-1] for follower in followers]
     assert len({id(frame) for frame in last}) == 1
 
@@ -106,27 +106,29 @@ async def test_an_unknown_turn_is_told_as_not_found(feed: Feed) -> None:
 
     await follower.until(lambda found: found.is_over)
 
-    assert [said["code"] for said in follower.data("error")] == ["turn_not_found"]
+    assert [message["code"] for message in follower.data("error")] == ["turn_not_found"]
 
 
 async def test_a_session_tells_all_its_turns_and_those_that_come(feed: Feed) -> None:
     first = await new_turn(feed, "one")
-    await tell(feed, first, SAID[0], end=True)
+    await send_lines(feed, first, TEXTS[0], end=True)
     second = await new_turn(feed, "two")
-    await tell(feed, second, SAID[1])
+    await send_lines(feed, second, TEXTS[1])
 
     follower = await Follower(feed, "session:p/s").until_caught_up()
     third = await new_turn(feed, "three")
-    await tell(feed, third, SAID[2], end=True)
+    await send_lines(feed, third, TEXTS[2], end=True)
     await follower.until(lambda found: is_finished(found, first, second, third))
 
-    assert {said["turn_id"]: said["block"]["content"]["text"] for said in follower.data("block")} == {
-        first: SAID[0],
-        second: SAID[1],
-        third: SAID[2],
+    assert {
+        message["turn_id"]: message["block"]["content"]["text"] for message in follower.data("block")
+    } == {
+        first: TEXTS[0],
+        second: TEXTS[1],
+        third: TEXTS[2],
     }
     assert follower.names().count("caught_up") == 1
-    last = {said["turn"]["id"]: said["turn"] for said in follower.data("turn")}
+    last = {message["turn"]["id"]: message["turn"] for message in follower.data("turn")}
     assert [last[turn_id]["status"] for turn_id in (first, second, third)] == [
         "completed",
         "failed",  # a new turn cancels the one before it
@@ -136,20 +138,20 @@ async def test_a_session_tells_all_its_turns_and_those_that_come(feed: Feed) -> 
 
 async def test_a_session_resumes_after_any_message_without_a_double(feed: Feed) -> None:
     turns = [await new_turn(feed, "one")]
-    await tell(feed, turns[0], SAID[0], end=True)
+    await send_lines(feed, turns[0], TEXTS[0], end=True)
     turns.append(await new_turn(feed, "two"))
-    await tell(feed, turns[1], SAID[1])
+    await send_lines(feed, turns[1], TEXTS[1])
     whole = await Follower(feed, "session:p/s").until_caught_up()
-    said = [(frame.name, frame.data) for frame in whole.frames if frame.name in ("turn", "block")]
+    items = [(frame.name, frame.data) for frame in whole.frames if frame.name in ("turn", "block")]
 
-    for place, frame in enumerate(whole.frames):
+    for index, frame in enumerate(whole.frames):
         if frame.cursor is None:
             continue
         rest = await Follower(feed, "session:p/s", frame.cursor).until_caught_up()
         again = [(each.name, each.data) for each in rest.frames if each.name in ("turn", "block")]
-        before = whole.frames[: place + 1]
+        before = whole.frames[: index + 1]
         seen = [(each.name, each.data) for each in before if each.name in ("turn", "block")]
-        assert sorted(seen + again) == sorted(said)
+        assert sorted(seen + again) == sorted(items)
 
 
 async def test_an_unknown_session_is_told_as_not_found(feed: Feed) -> None:
@@ -157,7 +159,7 @@ async def test_an_unknown_session_is_told_as_not_found(feed: Feed) -> None:
 
     await follower.until(lambda found: found.is_over)
 
-    assert [said["code"] for said in follower.data("error")] == ["session_not_found"]
+    assert [message["code"] for message in follower.data("error")] == ["session_not_found"]
 
 
 def has_blocks(count: int) -> Callable[[Follower], bool]:
@@ -165,5 +167,5 @@ def has_blocks(count: int) -> Callable[[Follower], bool]:
 
 
 def is_finished(follower: Follower, *turn_ids: str) -> bool:
-    last = {said["turn"]["id"]: said["turn"]["status"] for said in follower.data("turn")}
+    last = {message["turn"]["id"]: message["turn"]["status"] for message in follower.data("turn")}
     return all(last.get(turn_id) in ("completed", "failed") for turn_id in turn_ids)

@@ -70,7 +70,7 @@ class Follower:
         return [json.loads(frame.data) for frame in self.frames if frame.name == name]
 
     def event_ids(self) -> list[str]:
-        return [said["event"]["event_id"] for said in self.data("event")]
+        return [message["event"]["event_id"] for message in self.data("event")]
 
     async def until(self, is_enough: Callable[[Follower], bool]) -> Follower:
         """Take until this holds."""

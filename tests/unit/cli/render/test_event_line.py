@@ -82,7 +82,7 @@ def test_failures_are_told_from_the_rest() -> None:
 
 def test_dates_are_shown_when_an_event_is_not_of_today() -> None:
     story = Story()
-    story.tell("note")
+    story.add("note")
 
     assert not need_dates(story.events, now_ms=START_MS + 1000, zone=UTC)
     assert need_dates(story.events, now_ms=START_MS + 86_400_000, zone=UTC)

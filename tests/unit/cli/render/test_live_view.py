@@ -23,12 +23,12 @@ def picture(events: list[Event], *, width: int = 80, height: int = 40) -> list[s
 def many_calls(count: int = 50) -> list[Event]:
     """An agent that still works on the first and the last of its calls."""
     story = Story()
-    story.tell("agent_start", agent="Ada", call="a1")
-    story.tell("tool_call", {"operation": "long", "status": "started"}, agent="Ada", call="t0", parent="a1")
+    story.add("agent_start", agent="Ada", call="a1")
+    story.add("tool_call", {"operation": "long", "status": "started"}, agent="Ada", call="t0", parent="a1")
     for number in range(1, count):
         error = "ValueError: no" if number % 5 == 0 else None
         story.tool(f"step {number}", agent="Ada", call=f"t{number}", parent="a1", takes=10, error=error)
-    story.tell("tool_call", {"operation": "now", "status": "started"}, agent="Ada", call="now", parent="a1")
+    story.add("tool_call", {"operation": "now", "status": "started"}, agent="Ada", call="now", parent="a1")
     return story.events
 
 
@@ -62,7 +62,7 @@ def test_what_is_under_way_is_shown_first_with_those_above_it() -> None:
 
 def test_an_open_call_shows_how_long_it_has_taken() -> None:
     story = Story()
-    story.tell("agent_start", agent="Ada", call="a1")
+    story.add("agent_start", agent="Ada", call="a1")
 
     [line] = [line for line in picture(story.events) if "● Ada" in line]
 

@@ -43,26 +43,30 @@ def text(lines: list[StyledLine]) -> list[str]:
     return [paint(line, colour=False) for line in lines]
 
 
-def told(state: WatchState, run: Run | None, width: int = 100) -> list[str]:
+def watch_text(state: WatchState, run: Run | None, width: int = 100) -> list[str]:
     return text(watch_lines(state, run, now_ms=NOW, width=width))
 
 
 def test_a_live_watch_says_how_old_the_last_event_is() -> None:
-    assert told(state(), run()) == ["live · 16 events, the last 3 s ago"]
+    assert watch_text(state(), run()) == ["live · 16 events, the last 3 s ago"]
 
 
 def test_a_watch_that_polls_says_when_it_looks_next() -> None:
-    assert told(state(next_look=0.41), run()) == ["live · 16 events, the last 3 s ago · next poll in 0.4 s"]
+    assert watch_text(state(next_look=0.41), run()) == [
+        "live · 16 events, the last 3 s ago · next poll in 0.4 s"
+    ]
 
 
 def test_a_watch_says_what_it_waits_for() -> None:
-    assert told(state(delivered=0), None) == ["live, waiting for the run to start"]
-    assert told(state(WatchPhase.CATCHING_UP), run())[0].startswith("catching up · ")
-    assert told(state(WatchPhase.DRAINING), run())[0].startswith("the run has ended, waiting for late events")
+    assert watch_text(state(delivered=0), None) == ["live, waiting for the run to start"]
+    assert watch_text(state(WatchPhase.CATCHING_UP), run())[0].startswith("catching up · ")
+    assert watch_text(state(WatchPhase.DRAINING), run())[0].startswith(
+        "the run has ended, waiting for late events"
+    )
 
 
 def test_a_journal_that_is_away_is_told_with_the_backoff() -> None:
-    lines = told(state(failures=3, error="no answer from the table", next_look=3.6), run())
+    lines = watch_text(state(failures=3, error="no answer from the table", next_look=3.6), run())
 
     assert lines[0].startswith("no contact · 16 events")
     assert lines[1] == "! 3 failed polls in a row, next in 4 s: no answer from the table"
@@ -97,8 +101,8 @@ class Printed:
     def __init__(self) -> None:
         self.pieces: list[list[Arrival]] = []
 
-    def __call__(self, taken: list[Arrival]) -> None:
-        self.pieces.append(taken)
+    def __call__(self, arrivals: list[Arrival]) -> None:
+        self.pieces.append(arrivals)
 
     @property
     def events(self) -> list[Event]:

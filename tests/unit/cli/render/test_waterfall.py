@@ -51,7 +51,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_a_call_that_still_runs_reaches_to_now() -> None:
     story = Story()
-    story.tell("agent_start", agent="planner", call="a1")
+    story.add("agent_start", agent="planner", call="a1")
 
     lines = shown(story.events, 60, now_ms=START_MS + 10_000)
 
@@ -70,7 +70,7 @@ def test_a_call_without_an_end_in_a_run_that_has_ended_is_abandoned() -> None:
 def test_a_very_deep_call_shows_its_level_instead_of_its_rails() -> None:
     story = Story()
     for level in range(30):
-        story.tell("agent_start", after=1, agent=f"agent-{level}", call=f"a{level}", parent=f"a{level - 1}")
+        story.add("agent_start", after=1, agent=f"agent-{level}", call=f"a{level}", parent=f"a{level - 1}")
 
     lines = shown(story.events, 40)
 

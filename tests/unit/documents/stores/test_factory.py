@@ -50,7 +50,7 @@ def test_region_and_endpoint_of_the_settings_count_where_the_address_has_none() 
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("", "Invalid document store URL"),
         ("file.db", "Invalid document store URL"),
@@ -63,8 +63,8 @@ def test_region_and_endpoint_of_the_settings_count_where_the_address_has_none() 
         ("dynamodb://table?layout=session", "Unknown option"),
     ],
 )
-def test_an_address_nobody_can_open_is_refused(url: str, told: str) -> None:
-    with pytest.raises(InvalidJournalUrl, match=told):
+def test_an_address_nobody_can_open_is_refused(url: str, message: str) -> None:
+    with pytest.raises(InvalidJournalUrl, match=message):
         open_documents(url)
 
 

@@ -64,7 +64,7 @@ def test_what_has_ended_is_learned_from_at_once() -> None:
 
 
 def test_an_execution_under_way_has_an_eta() -> None:
-    told = cadence().eta_of(execution(PENDING), START_MS + 420_000)
+    estimate = cadence().eta_of(execution(PENDING), START_MS + 420_000)
 
-    assert told is not None
-    assert told.text() == "usually 15–25 min, now 7, 9–18 min to go"
+    assert estimate is not None
+    assert estimate.text() == "usually 15–25 min, now 7, 9–18 min to go"

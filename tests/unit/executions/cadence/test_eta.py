@@ -32,9 +32,9 @@ def past(*, status: Status = Status.SUCCEEDED) -> list[Sample]:
 
 def at(minutes: float, phase: ExecutionPhase = ExecutionPhase.PENDING, in_phase: float | None = None) -> Eta:
     lasted = minutes if in_phase is None else in_phase
-    told = eta(past(), phase=phase, in_phase=lasted * MINUTE, elapsed=minutes * MINUTE)
-    assert told is not None
-    return told
+    estimate = eta(past(), phase=phase, in_phase=lasted * MINUTE, elapsed=minutes * MINUTE)
+    assert estimate is not None
+    return estimate
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_if_few_came_as_far_as_this_one_nothing_is_said_about_the_rest() -> None
 def test_an_execution_is_told_by_its_own_phase_and_time() -> None:
     busy = execution(ItemState.IN_PROGRESS, at=START_MS + 840_000)
 
-    told = eta_of(busy, past(), START_MS + 870_000)
+    estimate = eta_of(busy, past(), START_MS + 870_000)
 
-    assert told == at(14.5, ExecutionPhase.STARTED, 0.5)
+    assert estimate == at(14.5, ExecutionPhase.STARTED, 0.5)
 
 
 def test_an_execution_that_is_over_has_no_eta() -> None:
@@ -116,9 +116,9 @@ def test_about_eight_of_ten_fresh_executions_end_within_the_range_they_were_told
     past, inside = drills(200), []
     for _ in range(500):
         fresh = world.draw(random)
-        told = eta(past, phase=ExecutionPhase.PENDING, in_phase=600.0, elapsed=600.0)
-        if fresh[ExecutionPhase.PENDING] > 600.0 and told is not None and told.left is not None:
-            inside.append(told.left.low <= sum(fresh.values()) - 600.0 <= told.left.high)
+        estimate = eta(past, phase=ExecutionPhase.PENDING, in_phase=600.0, elapsed=600.0)
+        if fresh[ExecutionPhase.PENDING] > 600.0 and estimate is not None and estimate.left is not None:
+            inside.append(estimate.left.low <= sum(fresh.values()) - 600.0 <= estimate.left.high)
 
     assert 0.72 <= fmean(inside) <= 0.88
 

@@ -38,18 +38,18 @@ def drill(**options: object) -> list[Event]:
 
 
 def test_each_phase_lasts_from_the_look_that_saw_it_begin_to_the_one_that_saw_it_end() -> None:
-    told = sample_from(drill())
+    found = sample_from(drill())
 
-    assert told is not None
-    assert told.seconds == {
+    assert found is not None
+    assert found.seconds == {
         ExecutionPhase.PENDING: 808.0,
         ExecutionPhase.STARTED: 76.0,
         ExecutionPhase.IN_PROGRESS: 300.0,
     }
-    assert told.whole == 1184.0
-    assert told.kind == DRILLS
-    assert told.status is Status.SUCCEEDED
-    assert told.shape == ExecutionSize(stages=1, items=2)
+    assert found.whole == 1184.0
+    assert found.kind == DRILLS
+    assert found.status is Status.SUCCEEDED
+    assert found.shape == ExecutionSize(stages=1, items=2)
 
 
 def test_any_order_of_events_and_repeated_ones_give_the_same() -> None:
@@ -102,10 +102,10 @@ def test_a_correction_changes_how_it_ended_and_not_when() -> None:
         payload={"status": "failed", "corrects": "succeeded"},
     )
 
-    told = sample_from([corrected, *drill()])
+    found = sample_from([corrected, *drill()])
 
-    assert told is not None
-    assert (told.status, told.whole) == (Status.FAILED, 1184.0)
+    assert found is not None
+    assert (found.status, found.whole) == (Status.FAILED, 1184.0)
 
 
 def test_only_the_newest_samples_of_a_kind_are_kept() -> None:

@@ -45,13 +45,13 @@ def test_one_duration_alone_is_uncertain_by_the_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value"), [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0), (1.25, 2.5), (2.0, 4.0), (9.0, 4.0)]
+    ("position", "value"), [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0), (1.25, 2.5), (2.0, 4.0), (9.0, 4.0)]
 )
-def test_values_are_read_between_their_places_and_back(place: float, value: float) -> None:
+def test_values_are_read_between_their_places_and_back(position: float, value: float) -> None:
     values = (1.0, 2.0, 4.0)
 
-    assert interpolate(values, place) == value
-    assert position_of(values, value) == min(place, 2.0)
+    assert interpolate(values, position) == value
+    assert position_of(values, value) == min(position, 2.0)
 
 
 def test_a_value_that_is_never_reached_is_infinitely_far() -> None:

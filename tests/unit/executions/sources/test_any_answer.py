@@ -45,14 +45,16 @@ def test_an_end_is_a_word_of_the_table_at_the_path_of_the_status(
 ) -> None:
     thing = RawJob(fields)
 
-    said = map_status(declaration, thing)
+    mapped = map_status(declaration, thing)
 
-    if said is None:
+    if mapped is None:
         return
-    execution = new_execution(declaration, "x", thing, said, region=None, account=None, now=1_794_736_800_000)
-    later = mark_superseded(declaration, execution, thing, said)
+    execution = new_execution(
+        declaration, "x", thing, mapped, region=None, account=None, now=1_794_736_800_000
+    )
+    later = mark_superseded(declaration, execution, thing, mapped)
     job = map_job(Job("x"), later)
-    assert later == said  # the same answer is never something later
+    assert later == mapped  # the same answer is never something later
     if job.state is JobState.FINISHED:
         assert declaration.statuses[normalize(value_at(fields, declaration.status or ""))].is_end
 

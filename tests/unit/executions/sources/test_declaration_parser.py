@@ -87,7 +87,7 @@ def test_steps_and_reasons_are_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"url": None}, "watches.deploys needs either `url`, or `service` and `operation`"),
         ({"service": "glue"}, "watches.deploys needs either `url`"),
@@ -120,14 +120,14 @@ def test_steps_and_reasons_are_paths() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], told: str) -> None:
+def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], message: str) -> None:
     table = {key: value for key, value in {**HTTP, **changes}.items() if value is not None}
 
-    assert any(f"longwatch.toml: {told}" in mistake for mistake in mistakes(table))
+    assert any(f"longwatch.toml: {message}" in mistake for mistake in mistakes(table))
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"operation": None}, "watches.deploys.operation is missing"),
         ({"status": None}, "watches.deploys.status is missing"),
@@ -138,10 +138,10 @@ def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], told: 
         ({"succeeded": None, "failed": None, "running": None}, "watches.deploys.succeeded is missing"),
     ],
 )
-def test_a_mistake_in_an_operation_is_told_too(changes: dict[str, Any], told: str) -> None:
+def test_a_mistake_in_an_operation_is_told_too(changes: dict[str, Any], message: str) -> None:
     table = {key: value for key, value in {**AWS, **changes}.items() if value is not None}
 
-    assert any(told in mistake for mistake in mistakes(table))
+    assert any(message in mistake for mistake in mistakes(table))
 
 
 def test_all_mistakes_are_told_at_once() -> None:

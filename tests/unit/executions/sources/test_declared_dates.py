@@ -51,10 +51,10 @@ def test_an_answer_has_the_date_of_its_response_unless_that_is_far_off(date: int
 
     watched = source.begin("j-1")
     assert isinstance(watched, Execution)
-    (told,) = source.poll([watched]).values()
+    (response,) = source.poll([watched]).values()
 
-    assert isinstance(told, SourceResponse)
-    assert (told.at, told.polled_at) == (at, START)
+    assert isinstance(response, SourceResponse)
+    assert (response.at, response.polled_at) == (at, START)
     assert watched.started_at == at // 1000 * 1000
 
 
@@ -70,8 +70,8 @@ def test_an_answer_has_the_date_of_its_response_unless_that_is_far_off(date: int
 def test_the_date_of_a_cached_response_is_when_the_cache_sent_it(
     headers: Mapping[str, str], ms: int | None
 ) -> None:
-    said = Message()
+    message = Message()
     for name, value in headers.items():
-        said[name] = value
+        message[name] = value
 
-    assert response_date_ms(said) == ms
+    assert response_date_ms(message) == ms

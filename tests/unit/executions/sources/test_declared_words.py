@@ -102,9 +102,9 @@ def test_every_path_leads_somewhere(declaration: Declaration) -> None:
 def test_every_word_of_the_service_is_translated_and_no_other(declaration: Declaration) -> None:
     assert declaration.status is not None
 
-    said = at(thing(declaration), declaration.status).enum
+    words = at(thing(declaration), declaration.status).enum
 
-    assert {normalize(word) for word in said} == set(declaration.statuses)
+    assert {normalize(word) for word in words} == set(declaration.statuses)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_every_word_for_a_step_is_translated_and_no_other(declaration: Declarati
     assert items is not None
     shape = item(declaration, items)
 
-    said = at(shape, items.status).enum
+    words = at(shape, items.status).enum
 
-    assert {normalize(word) for word in said} == set(items.statuses)
+    assert {normalize(word) for word in words} == set(items.statuses)
     assert at(shape, items.name).type_name == "string"
     assert items.reason is None or at(shape, items.reason).type_name == "string"
     assert items.left_out <= set(at(shape, items.name).enum)

@@ -37,9 +37,9 @@ def test_every_event_of_the_service_has_a_meaning_and_no_other() -> None:
 
 
 def test_every_event_that_says_failure_is_one() -> None:
-    said = {name for name in LOG_EVENTS if "FAIL" in name}
+    failures = {name for name in LOG_EVENTS if "FAIL" in name}
 
-    assert said | {"SERVER_SKIPPED"} == {
+    assert failures | {"SERVER_SKIPPED"} == {
         name
         for name, (meaning, _) in LOG_EVENTS.items()
         if meaning in (LogMeaning.FAILURE, LogMeaning.LEFTOVER)
@@ -94,14 +94,14 @@ def test_a_long_error_is_cut() -> None:
 def test_a_job_has_the_reasons_of_its_servers_and_whether_it_was_cancelled() -> None:
     log = parse_log([event("LAUNCH_FAILED", "s-2"), event("JOB_CANCEL"), event("LAUNCH_FAILED", "s-1")])
 
-    told = apply_log(job(ItemState.DONE, ItemState.FAILED), log)
+    logged = apply_log(job(ItemState.DONE, ItemState.FAILED), log)
 
-    assert told.cancelled
-    assert [server.reason for server in told.items] == [None, "the launch failed"]
+    assert logged.cancelled
+    assert [server.reason for server in logged.items] == [None, "the launch failed"]
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "wanted"),
+    ("before", "after", "wanted"),
     [
         (job(), job(ItemState.FAILED, state=STARTED), False),
         (job(), job(ItemState.DONE), False),
@@ -118,6 +118,6 @@ def test_a_job_has_the_reasons_of_its_servers_and_whether_it_was_cancelled() -> 
     ],
 )
 def test_a_log_is_read_only_of_a_job_that_ended_badly_and_not_for_ever(
-    known: Job, told: Job, wanted: bool
+    before: Job, after: Job, wanted: bool
 ) -> None:
-    assert needs_log(known, told, 100 + READ_FOR_MS) is wanted
+    assert needs_log(before, after, 100 + READ_FOR_MS) is wanted

@@ -38,21 +38,21 @@ def stack(status: str, **more: Any) -> RawJob:
 
 
 def begin(declaration: D, what: str, thing: RawJob) -> Execution:
-    said = map_status(declaration, thing)
-    assert said is not None
-    return new_execution(declaration, what, thing, said, region="eu-west-1", account=None, now=NOW)
+    mapped = map_status(declaration, thing)
+    assert mapped is not None
+    return new_execution(declaration, what, thing, mapped, region="eu-west-1", account=None, now=NOW)
 
 
-def said_later(declaration: D, execution: Execution, thing: RawJob) -> MappedStatus:
-    said = map_status(declaration, thing)
-    assert said is not None
-    return mark_superseded(declaration, execution, thing, said)
+def mapped_later(declaration: D, execution: Execution, thing: RawJob) -> MappedStatus:
+    mapped = map_status(declaration, thing)
+    assert mapped is not None
+    return mark_superseded(declaration, execution, thing, mapped)
 
 
-def ending(execution: Execution, said: MappedStatus) -> Status | None:
+def ending(execution: Execution, mapped: MappedStatus) -> Status | None:
     (wave,) = execution.stages
     (job,) = wave.jobs
-    answer = SourceResponse("test:Call", NOW, {job.job_id: map_job(job, said)})
+    answer = SourceResponse("test:Call", NOW, {job.job_id: map_job(job, mapped)})
     outcome = execution_outcome(apply_response(execution, answer), NOW)
     return outcome.status if outcome else None
 
@@ -75,7 +75,7 @@ def test_a_stack_that_was_rolled_back_was_not_created(word: str, status: Status 
 
     assert execution.execution_id == "aws:cloudformation:shop@create-2026-11-15T09:00:00Z"
     assert execution.job_ids() == (STACK,)
-    assert ending(execution, said_later(CLOUDFORMATION, execution, thing)) is status
+    assert ending(execution, mapped_later(CLOUDFORMATION, execution, thing)) is status
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_an_update_has_an_end_of_its_own_and_none_of_a_later_operation(
 ) -> None:
     execution = begin(CLOUDFORMATION, "shop", stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
 
-    said = said_later(CLOUDFORMATION, execution, later)
+    mapped = mapped_later(CLOUDFORMATION, execution, later)
 
-    assert ending(execution, said) is status
+    assert ending(execution, mapped) is status
 
 
 def test_a_stack_that_was_to_be_deleted_and_is_gone_is_a_success() -> None:
@@ -105,7 +105,7 @@ def test_a_stack_that_was_to_be_deleted_and_is_gone_is_a_success() -> None:
 
     assert execution.stages[0].name == "delete"
     assert execution.started_at == round(UPDATED.timestamp() * 1000)
-    assert ending(execution, said_later(CLOUDFORMATION, execution, gone)) is Status.SUCCEEDED
+    assert ending(execution, mapped_later(CLOUDFORMATION, execution, gone)) is Status.SUCCEEDED
 
 
 def test_a_redriven_execution_is_another_run_than_the_one_that_failed() -> None:
@@ -120,10 +120,10 @@ def test_a_redriven_execution_is_another_run_than_the_one_that_failed() -> None:
         f"aws:step-functions:{arn}",
         f"aws:step-functions:{arn}@2026-11-15T09:30:00Z",
     )
-    assert said_later(STEP_FUNCTIONS, first, again).meaning is Meaning.ENDED
-    assert said_later(STEP_FUNCTIONS, second, again).meaning is Meaning.RUNNING
+    assert mapped_later(STEP_FUNCTIONS, first, again).meaning is Meaning.ENDED
+    assert mapped_later(STEP_FUNCTIONS, second, again).meaning is Meaning.RUNNING
     by_hand = replace(first, execution_id="x-1")
-    assert said_later(STEP_FUNCTIONS, by_hand, again).meaning is Meaning.RUNNING
+    assert mapped_later(STEP_FUNCTIONS, by_hand, again).meaning is Meaning.RUNNING
 
 
 def test_a_build_that_waits_for_a_machine_is_pending_and_its_phases_are_steps() -> None:
@@ -133,13 +133,13 @@ def test_a_build_that_waits_for_a_machine_is_pending_and_its_phases_are_steps() 
         {"phaseType": "COMPLETED"},
     ]
 
-    said = map_status(
+    mapped = map_status(
         CODEBUILD, RawJob({"buildStatus": "IN_PROGRESS", "currentPhase": "QUEUED", "phases": phases})
     )
 
-    assert said is not None
-    assert said.meaning is Meaning.PENDING
-    assert [(each.name, each.state) for each in said.items] == [
+    assert mapped is not None
+    assert mapped.meaning is Meaning.PENDING
+    assert [(each.name, each.state) for each in mapped.items] == [
         ("SUBMITTED", StepState.SUCCEEDED),
         ("QUEUED", StepState.IN_PROGRESS),
     ]
@@ -153,10 +153,10 @@ def test_the_phase_that_failed_is_the_reason_and_the_phases_after_it_make_nothin
     thing = RawJob({"id": "demo:1", "buildStatus": "FAILED", "phases": phases})
     execution = begin(CODEBUILD, "demo:1", thing)
 
-    said = said_later(CODEBUILD, execution, thing)
+    mapped = mapped_later(CODEBUILD, execution, thing)
 
-    assert said.reason == "BUILD: make: *** [all]"
-    assert ending(execution, said) is Status.FAILED
+    assert mapped.reason == "BUILD: make: *** [all]"
+    assert ending(execution, mapped) is Status.FAILED
 
 
 @pytest.mark.parametrize(
@@ -170,27 +170,27 @@ def test_the_phase_that_failed_is_the_reason_and_the_phases_after_it_make_nothin
 def test_a_batch_job_that_was_cancelled_has_not_failed(fields: dict[str, Any], status: Status) -> None:
     execution = begin(BATCH, "j-1", RawJob(fields))
 
-    assert ending(execution, said_later(BATCH, execution, RawJob(fields))) is status
+    assert ending(execution, mapped_later(BATCH, execution, RawJob(fields))) is status
 
 
 def test_a_word_that_nobody_knows_stays_open() -> None:
     execution = begin(BATCH, "j-1", RawJob({"status": "HIBERNATING"}))
 
-    said = said_later(BATCH, execution, RawJob({"status": "HIBERNATING"}))
+    mapped = mapped_later(BATCH, execution, RawJob({"status": "HIBERNATING"}))
 
-    assert said.meaning is None
-    assert ending(execution, said) is None
-    job = map_job(Job("j-1"), said)
+    assert mapped.meaning is None
+    assert ending(execution, mapped) is None
+    job = map_job(Job("j-1"), mapped)
     assert (job.state, job.items[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
 
 
 def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
     execution = begin(CLOUDFORMATION, STACK, stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
 
-    said = said_later(CLOUDFORMATION, execution, stack("UPDATE_FROBNICATING", LastUpdatedTime=UPDATED))
+    mapped = mapped_later(CLOUDFORMATION, execution, stack("UPDATE_FROBNICATING", LastUpdatedTime=UPDATED))
 
-    assert said.meaning is None
-    assert ending(execution, said) is None
+    assert mapped.meaning is None
+    assert ending(execution, mapped) is None
 
 
 def test_no_status_at_all_is_no_answer() -> None:
@@ -229,12 +229,12 @@ def test_steps_of_one_name_are_kept_apart_and_a_whole_stack_trace_is_cut() -> No
     )
     steps = [{"name": "copy"}, {"name": "copy", "state": "bad", "why": "x" * 9999}, {"state": "bad"}]
 
-    said = map_status(declaration, RawJob({"state": "busy", "steps": steps, "why": 7}))
+    mapped = map_status(declaration, RawJob({"state": "busy", "steps": steps, "why": 7}))
 
-    assert said is not None
-    assert [each.run_id for each in said.items] == ["copy", "copy#2"]
-    assert len(said.items[1].reason or "") == 500
-    assert said.reason == "7"
+    assert mapped is not None
+    assert [each.run_id for each in mapped.items] == ["copy", "copy#2"]
+    assert len(mapped.items[1].reason or "") == 500
+    assert mapped.reason == "7"
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ RUNNING, PENDING, ENDED, OPEN = Meaning.RUNNING, Meaning.PENDING, Meaning.ENDED,
 
 def meaning_of(fields: Any, declaration: Declaration = HTTP) -> Meaning | None:
     word = None if declaration.status else str(fields.get("status", fields.get("state")))
-    said = map_status(declaration, RawJob(fields, word))
-    assert said is not None
-    return said.meaning
+    mapped = map_status(declaration, RawJob(fields, word))
+    assert mapped is not None
+    return mapped.meaning
 
 
 @pytest.mark.parametrize(
@@ -211,15 +211,20 @@ def test_no_generated_contradiction_ends_as_a_success(
     name: str, word: str, contradictions: list[tuple[str, Any]]
 ) -> None:
     fields = {name: word, **dict(contradictions)}
-    agreed = {"", "none", "null", *(each for each, meant in OUTCOME_STATUSES.items() if meant is SUCCEEDED)}
+    agreed = {
+        "",
+        "none",
+        "null",
+        *(each for each, outcome in OUTCOME_STATUSES.items() if outcome is SUCCEEDED),
+    }
     for field, value in dict(contradictions).items():
         if isinstance(value, str) and normalize(value) in agreed and field != "error":
             fields[field] = "gizmo"
 
-    said = map_status(HTTP, RawJob(fields, word))
+    mapped = map_status(HTTP, RawJob(fields, word))
 
-    assert said is not None
-    assert said.meaning is not SUCCEEDED
+    assert mapped is not None
+    assert mapped.meaning is not SUCCEEDED
 
 
 LEADS = ["", "job_", "final ", "Build-", "x_y_"]
@@ -251,10 +256,10 @@ def test_a_contradiction_at_any_depth_does_not_end_as_a_success(
         }
     assume("status" not in inside)
 
-    said = map_status(HTTP, RawJob({"status": word, **inside}, word))
+    mapped = map_status(HTTP, RawJob({"status": word, **inside}, word))
 
-    assert said is not None
-    assert said.meaning is not SUCCEEDED
+    assert mapped is not None
+    assert mapped.meaning is not SUCCEEDED
 
 
 @given(st.sampled_from(GOOD), ways_in)
@@ -264,17 +269,17 @@ def test_parts_that_went_well_do_not_keep_a_job_open(word: str, ways: list[str])
         name = way[:-2] if way[-1] in "]}" else way
         inside = {name: [inside, inside] if way[-1] == "]" else {"a": inside} if way[-1] == "}" else inside}
 
-    said = map_status(HTTP, RawJob({**inside, "status": word}, word))
+    mapped = map_status(HTTP, RawJob({**inside, "status": word}, word))
 
-    assert said is not None
-    assert said.meaning is SUCCEEDED
+    assert mapped is not None
+    assert mapped.meaning is SUCCEEDED
 
 
 def test_the_word_of_a_job_names_the_field_that_decided() -> None:
-    said = map_status(HTTP, RawJob({"status": "completed", "conclusion": "failure"}, "completed"))
+    mapped = map_status(HTTP, RawJob({"status": "completed", "conclusion": "failure"}, "completed"))
 
-    assert said is not None
-    assert said.source_status == "completed, conclusion failure"
+    assert mapped is not None
+    assert mapped.source_status == "completed, conclusion failure"
 
 
 @pytest.mark.parametrize(

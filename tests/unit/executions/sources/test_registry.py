@@ -82,10 +82,10 @@ def test_everything_that_is_shipped_is_listed() -> None:
     ],
 )
 def test_what_people_type_means_a_source_and_an_id(target: str, name: str, what: str) -> None:
-    meant = sources().resolve(target)
+    resolved = sources().resolve(target)
 
-    assert meant is not None
-    assert (meant[0].name, meant[1]) == (name, what)
+    assert resolved is not None
+    assert (resolved[0].name, resolved[1]) == (name, what)
 
 
 def test_a_run_id_with_a_colon_is_no_source() -> None:
@@ -99,14 +99,14 @@ def test_a_service_that_nobody_declared_is_told_with_those_that_are() -> None:
 
 def test_watches_of_the_settings_are_sources(tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text(WATCH)
-    known = sources(load_settings(directory=tmp_path))
+    registry = sources(load_settings(directory=tmp_path))
 
-    meant = known.resolve("deploys:42")
+    resolved = registry.resolve("deploys:42")
 
-    assert meant is not None
-    assert (meant[0].origin, meant[1]) == (str(tmp_path / "longwatch.toml"), "42")
-    assert known["deploys"].name == "deploys"
-    known.close()
+    assert resolved is not None
+    assert (resolved[0].origin, resolved[1]) == (str(tmp_path / "longwatch.toml"), "42")
+    assert registry["deploys"].name == "deploys"
+    registry.close()
 
 
 def test_mistakes_of_all_watches_are_told_at_once(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_mistakes_of_all_watches_are_told_at_once(tmp_path: Path) -> None:
 def test_a_ci_system_may_be_declared_otherwise(tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text(WATCH.replace("deploys]", "github]"))
 
-    known = sources(load_settings(directory=tmp_path))
+    registry = sources(load_settings(directory=tmp_path))
 
-    assert [each.origin for each in known.entries if each.name == "github"] == [
+    assert [each.origin for each in registry.entries if each.name == "github"] == [
         str(tmp_path / "longwatch.toml")
     ]
 
@@ -145,14 +145,14 @@ def test_a_watch_may_not_have_the_name_of_one_that_is_shipped(tmp_path: Path, na
 
 
 def test_packages_offer_declarations_and_sources(package: Path) -> None:
-    known = sources()
+    registry = sources()
 
-    mine, rollouts = known["mine"], known["rollouts"]
+    mine, rollouts = registry["mine"], registry["rollouts"]
 
     begun = mine_begun(mine)
     assert (begun.execution_id, begun.source, begun.started_at) == ("mine:7", "mine", 5000)
     assert rollouts.name == "rollouts"
-    assert {each.origin for each in known.entries if each.name == "mine"} == {"acme-sources"}
+    assert {each.origin for each in registry.entries if each.name == "mine"} == {"acme-sources"}
 
 
 def mine_begun(source: Source) -> Execution:
@@ -183,10 +183,10 @@ def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
 
     asked, begun = source.poll([execution])[execution.key], source.begin("7")
 
-    for told in (asked, begun):
-        assert isinstance(told, SourceProblem)
-        assert told.lasting
-        assert f"Source {name!r} of package acme-sources failed" in told.message
+    for problem in (asked, begun):
+        assert isinstance(problem, SourceProblem)
+        assert problem.lasting
+        assert f"Source {name!r} of package acme-sources failed" in problem.message
     source.close()
 
 
@@ -204,9 +204,9 @@ def test_a_package_offers_a_declaration_as_it_is_written(package: Path) -> None:
 def test_ones_own_settings_count_more_than_a_package(package: Path, tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text(WATCH)
 
-    known = sources(load_settings(directory=tmp_path))
+    registry = sources(load_settings(directory=tmp_path))
 
-    assert [each.origin for each in known.entries if each.name == "deploys"] == [
+    assert [each.origin for each in registry.entries if each.name == "deploys"] == [
         str(tmp_path / "longwatch.toml")
     ]
 

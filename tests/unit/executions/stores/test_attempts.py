@@ -65,13 +65,13 @@ def states(execution: Execution) -> dict[str, dict[str, ItemState]]:
     ],
 )
 def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dict[str, Any]) -> None:
-    known = apply_response(read(wave), answer(START, FIRST, RETRY, CLEANUP))
+    updated = apply_response(read(wave), answer(START, FIRST, RETRY, CLEANUP))
 
-    again = parse_record(to_record(known))
+    again = parse_record(to_record(updated))
 
     assert (
         states(again)
-        == states(known)
+        == states(updated)
         == {
             "j-1": {"s-1": FAILED, "s-2": LAUNCHED},
             "j-2": {"s-1": LAUNCHED},
@@ -110,9 +110,9 @@ def test_jobs_that_only_servers_name_are_polled_where_the_servers_are() -> None:
 
 def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> None:
     servers = [{"SourceServerId": "s-1", "JobId": "j-1"}, {"SourceServerId": "s-1", "JobId": "j-2"}]
-    known = apply_response(read({"Servers": servers}), answer(START, FIRST, RETRY))
+    updated = apply_response(read({"Servers": servers}), answer(START, FIRST, RETRY))
 
-    stored = to_record(known)["Waves"][0]["Servers"]
+    stored = to_record(updated)["Waves"][0]["Servers"]
 
     assert [(each["JobId"], each["Status"]) for each in stored[:2]] == [
         ("j-1", "FAILED"),
@@ -122,8 +122,10 @@ def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> Non
 
 def test_the_entry_of_a_server_shows_the_attempt_that_decides() -> None:
     wave = {"JobIds": ["j-1", "j-2"], "Servers": [{"SourceServerId": "s-1", "JobId": "j-1"}]}
-    known = apply_response(read(wave), answer(START, FIRST, RETRY))
+    updated = apply_response(read(wave), answer(START, FIRST, RETRY))
 
-    (stored,) = [each for each in to_record(known)["Waves"][0]["Servers"] if each["SourceServerId"] == "s-1"]
+    (stored,) = [
+        each for each in to_record(updated)["Waves"][0]["Servers"] if each["SourceServerId"] == "s-1"
+    ]
 
     assert (stored["JobId"], stored["Status"]) == ("j-2", "LAUNCHED")

@@ -166,9 +166,9 @@ def test_any_number_of_servers_fits_with_those_that_failed(servers: int, actions
     assert size(small) <= MOST_BYTES
     assert (found.status, found.closed, found.job_ids()) == (whole.status, True, ("j-1",))
     failed = {each.item_id for _, each in whole.items() if each.state is ItemState.FAILED}
-    kept = [each for _, each in found.items()]
-    assert failed <= {each.item_id for each in kept}
-    assert len(kept) == servers or "servers are left out" in small["PackedNote"]
+    items = [each for _, each in found.items()]
+    assert failed <= {each.item_id for each in items}
+    assert len(items) == servers or "servers are left out" in small["PackedNote"]
     assert pack(to_record(replace(found, stored=unpack(small))))["Waves"] == small["Waves"]
 
 

@@ -72,9 +72,9 @@ def test_another_writer_s_word_counts_more_than_our_verdict() -> None:
     assert found.verdict is not None
     assert (found.status, found.verdict.corrects) == (Status.CANCELLED, Status.SUCCEEDED)
     assert is_unreported(found)
-    told = parse_record(to_record(found))
-    assert told.verdict == found.verdict
-    assert not is_unreported(told)
+    parsed = parse_record(to_record(found))
+    assert parsed.verdict == found.verdict
+    assert not is_unreported(parsed)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_an_execution_that_was_cancelled_without_an_end_time_ended_after_it_was_
 
 
 @pytest.mark.parametrize(
-    "kept", ["LastPolledTime", "LastAnswerTime", "LastChangeTime", "NextPollTime", "Failures", "Version"]
+    "attribute", ["LastPolledTime", "LastAnswerTime", "LastChangeTime", "NextPollTime", "Failures", "Version"]
 )
 def test_an_unknown_status_does_not_close_what_was_polled_even_if_a_program_drops_attributes(
-    kept: str,
+    attribute: str,
 ) -> None:
-    found = parse_record(record(Status="CANCELLING", **{kept: START // 1000}))
+    found = parse_record(record(Status="CANCELLING", **{attribute: START // 1000}))
 
     assert (found.closed, found.other_status) == (False, "CANCELLING")
     assert to_record(found)["PollState"] == "OPEN"

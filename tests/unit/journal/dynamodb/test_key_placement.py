@@ -67,7 +67,7 @@ def test_an_id_that_only_looks_like_a_recorder_s_has_no_slot() -> None:
 def test_the_sequence_depends_on_nothing_but_time_and_name() -> None:
     assert list(keys_from(NOW, "a")) == list(keys_from(NOW, "a"))
     assert list(keys_from(NOW, "a")) != list(keys_from(NOW, "b"))
-    assert [place - NOW for place in keys_from(NOW, "a")] == list(keys_from(0, "a"))
+    assert [key - NOW for key in keys_from(NOW, "a")] == list(keys_from(0, "a"))
 
 
 def test_the_sequence_is_bounded_and_never_goes_back_in_time() -> None:
@@ -78,28 +78,28 @@ def test_the_sequence_is_bounded_and_never_goes_back_in_time() -> None:
 
 
 def test_a_thousand_events_of_one_millisecond_take_few_tries_each() -> None:
-    taken: set[int] = set()
+    occupied: set[int] = set()
     tries = []
 
     for name in range(5_000):
-        for probe, place in enumerate(keys_from(NOW, str(name)), 1):
-            if place not in taken:
-                taken.add(place)
+        for probe, key in enumerate(keys_from(NOW, str(name)), 1):
+            if key not in occupied:
+                occupied.add(key)
                 tries.append(probe)
                 break
 
-    assert len(taken) == 5_000
+    assert len(occupied) == 5_000
     assert max(tries) < ADJACENT_KEYS + 30
 
 
 def test_events_without_slots_that_come_in_order_get_places_in_order() -> None:
-    taken: dict[int, int] = {}
+    occupied: dict[int, int] = {}
 
     for number in range(24):
-        place = next(place for place in keys_from(NOW + number // 3, str(number)) if place not in taken)
-        taken[place] = number
+        key = next(key for key in keys_from(NOW + number // 3, str(number)) if key not in occupied)
+        occupied[key] = number
 
-    assert all(one < other for one, other in pairwise(taken[place] for place in sorted(taken)))
+    assert all(one < other for one, other in pairwise(occupied[key] for key in sorted(occupied)))
 
 
 @given(
@@ -118,11 +118,11 @@ def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
     table: dict[int, int] = {}  # place -> event
 
     for event, fate in attempts:
-        for place in keys_from(times[event], str(event)):
-            if table.get(place, event) != event:
+        for key in keys_from(times[event], str(event)):
+            if table.get(key, event) != event:
                 continue  # the store said so
             if fate != "lost before":
-                table.setdefault(place, event)
+                table.setdefault(key, event)
             break  # stored, found, or nobody knows: whoever tries again begins from the start
 
     stored = list(table.values())
@@ -131,22 +131,22 @@ def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
 
 
 def test_a_remembered_place_is_passed_by_except_by_the_event_that_holds_it() -> None:
-    taken = OccupiedKeys()
-    taken.add("wf-1", NOW, "a")
+    occupied = OccupiedKeys()
+    occupied.add("wf-1", NOW, "a")
 
-    assert taken.is_taken_by_another("wf-1", NOW, "b")
-    assert not taken.is_taken_by_another("wf-1", NOW, "a")
-    assert not taken.is_taken_by_another("wf-2", NOW, "b")
-    assert not taken.is_taken_by_another("wf-1", NOW + 1, "b")
+    assert occupied.is_taken_by_another("wf-1", NOW, "b")
+    assert not occupied.is_taken_by_another("wf-1", NOW, "a")
+    assert not occupied.is_taken_by_another("wf-2", NOW, "b")
+    assert not occupied.is_taken_by_another("wf-1", NOW + 1, "b")
 
 
 def test_the_memory_of_places_is_bounded() -> None:
-    taken = OccupiedKeys(max_keys=3)
+    occupied = OccupiedKeys(max_keys=3)
 
-    for place in range(5):
-        taken.add("wf-1", place, "a")
+    for key in range(5):
+        occupied.add("wf-1", key, "a")
 
-    assert [taken.is_taken_by_another("wf-1", place, "b") for place in range(5)] == [
+    assert [occupied.is_taken_by_another("wf-1", key, "b") for key in range(5)] == [
         False,
         False,
         True,

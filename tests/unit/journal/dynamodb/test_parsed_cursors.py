@@ -31,16 +31,16 @@ def some_progress() -> ReadProgress:
 
 
 def test_a_kept_cursor_is_the_same_text_and_the_same_progress() -> None:
-    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+    parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
-    assert kept == to_cursor(some_progress())
-    assert from_cursor(kept, WORKFLOW) == from_cursor(Cursor(str(kept)), WORKFLOW) == some_progress()
+    assert parsed == to_cursor(some_progress())
+    assert from_cursor(parsed, WORKFLOW) == from_cursor(Cursor(str(parsed)), WORKFLOW) == some_progress()
 
 
 def test_going_on_from_a_kept_cursor_leaves_it_as_it_is() -> None:
-    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+    parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
-    progress = from_cursor(kept, WORKFLOW)
+    progress = from_cursor(parsed, WORKFLOW)
     progress.numbers["p-2"] = NumberSet(((1, 1),))
     progress.keys[NOW] = NOW
     progress.other_keys.add("odd")
@@ -48,21 +48,21 @@ def test_going_on_from_a_kept_cursor_leaves_it_as_it_is() -> None:
     assert progress.scan is not None
     progress.scan.position = NOW
 
-    assert from_cursor(kept, WORKFLOW) == some_progress()
+    assert from_cursor(parsed, WORKFLOW) == some_progress()
 
 
 def test_a_read_that_found_nothing_gives_back_the_cursor_it_was_given() -> None:
-    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+    parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
-    assert next_cursor(from_cursor(kept, WORKFLOW), WORKFLOW, after=kept) is kept
+    assert next_cursor(from_cursor(parsed, WORKFLOW), WORKFLOW, after=parsed) is parsed
 
 
 def test_a_read_that_found_something_gives_another_cursor() -> None:
-    kept = next_cursor(some_progress(), WORKFLOW, after=START)
-    progress = from_cursor(kept, WORKFLOW)
+    parsed = next_cursor(some_progress(), WORKFLOW, after=START)
+    progress = from_cursor(parsed, WORKFLOW)
     progress.high = NOW + 1
 
-    assert next_cursor(progress, WORKFLOW, after=kept) == to_cursor(progress) != kept
+    assert next_cursor(progress, WORKFLOW, after=parsed) == to_cursor(progress) != parsed
 
 
 def test_no_progress_is_the_start() -> None:
@@ -70,17 +70,17 @@ def test_no_progress_is_the_start() -> None:
 
 
 def test_a_kept_cursor_of_the_other_layout_is_refused_like_its_text() -> None:
-    kept = next_cursor(ReadProgress(keys={"EVENT#2026-11-15": NOW}), SESSION, after=START)
+    parsed = next_cursor(ReadProgress(keys={"EVENT#2026-11-15": NOW}), SESSION, after=START)
 
     with pytest.raises(InvalidCursor):
-        from_cursor(kept, WORKFLOW)
+        from_cursor(parsed, WORKFLOW)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept))])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda parsed: pickle.loads(pickle.dumps(parsed))])
 def test_a_copy_of_a_kept_cursor_is_just_the_text(copied: object) -> None:
-    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+    parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
-    text = copied(kept)  # type: ignore[operator]
+    text = copied(parsed)  # type: ignore[operator]
 
-    assert text == kept
+    assert text == parsed
     assert not isinstance(text, ParsedCursor)

@@ -32,9 +32,9 @@ _times = st.one_of(st.none(), st.integers(0, 2**53))
 _keys = st.one_of(st.integers(0, 2**53), st.just("1794736800.5"))
 
 
-def stored(place: int, **fields: object) -> StoredEvent:
-    event = Event(run_id="r", event_id=f"e{place}", type="t", occurred_at=place, **fields)  # type: ignore[arg-type]
-    return StoredEvent(event, place, place, place)
+def stored(key_ms: int, **fields: object) -> StoredEvent:
+    event = Event(run_id="r", event_id=f"e{key_ms}", type="t", occurred_at=key_ms, **fields)  # type: ignore[arg-type]
+    return StoredEvent(event, key_ms, key_ms, key_ms)
 
 
 @given(
@@ -114,8 +114,8 @@ def test_keys_that_are_texts_are_all_remembered() -> None:
     progress = ReadProgress()
     for index in range(5_000):
         key = f"EVENT#2026-11-15T10:00:{index // 1000:02d}.{index % 1000:03d}456Z"
-        place = SESSION.key_ms(key)
-        progress.add(StoredEvent(stored(place).event, key, place, place))
+        key_ms = SESSION.key_ms(key)
+        progress.add(StoredEvent(stored(key_ms).event, key, key_ms, key_ms))
 
     cursor = to_cursor(progress)
 

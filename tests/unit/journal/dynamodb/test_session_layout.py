@@ -82,7 +82,7 @@ def test_an_item_of_another_producer_reads_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sort", "at", "place"),
+    ("sort", "at", "key_ms"),
     [
         ("EVENT#2026-11-15T10:00:00.123456Z", NOW + 123, NOW + 123),
         ("EVENT#2026-11-15T10:00:00.123456789Z", NOW + 123, NOW + 123),
@@ -96,10 +96,10 @@ def test_an_item_of_another_producer_reads_fine() -> None:
         ("EVENT#", 0, NO_TIME),
     ],
 )
-def test_a_sort_key_in_another_form_is_understood(sort: str, at: int, place: int) -> None:
+def test_a_sort_key_in_another_form_is_understood(sort: str, at: int, key_ms: int) -> None:
     stored = LAYOUT.read_event({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, "Status": {"S": "X"}}, "s-1")
 
-    assert (stored.event.occurred_at, stored.key_ms) == (at, place)
+    assert (stored.event.occurred_at, stored.key_ms) == (at, key_ms)
     assert stored.event.event_id == f"key:s-1:{sort}"
 
 

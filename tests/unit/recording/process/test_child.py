@@ -39,13 +39,13 @@ def pipes() -> Iterator[tuple[Pipe, Pipe, Pipe]]:
 
 def test_everything_is_passed_on_and_taken_until_the_pipe_ends(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
     output, ours, exited = pipes
-    taken: list[bytes] = []
+    chunks: list[bytes] = []
     os.write(output.end, b"one\ntwo")
     output.close_end()
 
-    pump(output.source, ours.end, exited=exited.source, on_chunk=taken.append, warn=print, clock=FakeClock())
+    pump(output.source, ours.end, exited=exited.source, on_chunk=chunks.append, warn=print, clock=FakeClock())
 
-    assert taken == [b"one\ntwo"]
+    assert chunks == [b"one\ntwo"]
     assert os.read(ours.source, 100) == b"one\ntwo"
 
 
@@ -53,37 +53,37 @@ def test_a_pipe_that_others_hold_open_is_left_once_the_process_is_gone(
     pipes: tuple[Pipe, Pipe, Pipe],
 ) -> None:
     output, _, exited = pipes
-    taken: list[bytes] = []
+    chunks: list[bytes] = []
     clock = FakeClock()
     os.write(output.end, b"last words")
     exited.close_end()
 
     def on_chunk(chunk: bytes) -> None:
-        taken.append(chunk)
+        chunks.append(chunk)
         clock.advance(DRAIN_SECONDS)
 
     pump(output.source, None, exited=exited.source, on_chunk=on_chunk, warn=print, clock=clock)
 
-    assert taken == [b"last words"]
+    assert chunks == [b"last words"]
 
 
 def test_a_sink_without_a_reader_ends_the_pumping_and_nothing_read_is_lost(
     pipes: tuple[Pipe, Pipe, Pipe],
 ) -> None:
     output, ours, exited = pipes
-    taken: list[bytes] = []
+    chunks: list[bytes] = []
     os.write(output.end, b"text")
     os.close(ours.source)
 
-    pump(output.source, ours.end, exited=exited.source, on_chunk=taken.append, warn=print, clock=FakeClock())
+    pump(output.source, ours.end, exited=exited.source, on_chunk=chunks.append, warn=print, clock=FakeClock())
 
-    assert taken == [b"text"]
+    assert chunks == [b"text"]
 
 
 def test_a_sink_that_fails_is_told_of_and_recording_goes_on(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
     output, ours, exited = pipes
-    taken: list[bytes] = []
-    told: list[str] = []
+    chunks: list[bytes] = []
+    warnings: list[str] = []
     os.write(output.end, b"text")
     output.close_end()
 
@@ -92,13 +92,13 @@ def test_a_sink_that_fails_is_told_of_and_recording_goes_on(pipes: tuple[Pipe, P
         output.source,
         ours.source,
         exited=exited.source,
-        on_chunk=taken.append,
-        warn=told.append,
+        on_chunk=chunks.append,
+        warn=warnings.append,
         clock=FakeClock(),
     )
 
-    assert taken == [b"text"]
-    assert len(told) == 1
+    assert chunks == [b"text"]
+    assert len(warnings) == 1
 
 
 def test_there_is_no_haste_while_the_process_runs() -> None:

@@ -108,7 +108,7 @@ def test_only_runs_with_waiting_lines_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "shown", "same"),
+    ("printed", "journaled", "same"),
     [
         (line(), stored(), True),
         (line(), stored(at=AT + 1), False),
@@ -124,48 +124,52 @@ def test_only_runs_with_waiting_lines_are_asked_for() -> None:
         (ForeignEvent("wf-2", "note", AT, {}), stored(), False),
     ],
 )
-def test_what_makes_two_tellings_one_event(said: ForeignEvent, shown: Event, same: bool) -> None:
-    assert (identity_of(said) == identity_of(shown)) is same
+def test_what_makes_two_tellings_one_event(printed: ForeignEvent, journaled: Event, same: bool) -> None:
+    assert (identity_of(printed) == identity_of(journaled)) is same
 
 
-steps = st.lists(st.tuples(st.sampled_from(["said", "shown"]), st.integers(0, 3)), max_size=60)
+steps = st.lists(st.tuples(st.sampled_from(["printed", "journaled"]), st.integers(0, 3)), max_size=60)
 
 
 @given(steps)
-def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(told: list[tuple[str, int]]) -> None:
+def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(
+    deliveries: list[tuple[str, int]],
+) -> None:
     deduplicator = Deduplicator()
-    for channel, offset in told:
-        if channel == "said":
+    for channel, offset in deliveries:
+        if channel == "printed":
             deduplicator.add_printed(line(at=AT + offset), now=0.0)
         else:
             deduplicator.add_journaled(stored(at=AT + offset))
 
     recorded = Counter(event.occurred_at - AT for event in deduplicator.take_all())
 
-    said = Counter(offset for channel, offset in told if channel == "said")
-    shown = Counter(offset for channel, offset in told if channel == "shown")
-    assert recorded == said - shown
+    printed = Counter(offset for channel, offset in deliveries if channel == "printed")
+    journaled = Counter(offset for channel, offset in deliveries if channel == "journaled")
+    assert recorded == printed - journaled
 
 
-@given(st.lists(st.tuples(st.sampled_from(["said", "shown", "released"]), st.integers(0, 3)), max_size=80))
+@given(
+    st.lists(st.tuples(st.sampled_from(["printed", "journaled", "released"]), st.integers(0, 3)), max_size=80)
+)
 def test_however_late_the_journal_answers_no_line_is_lost_or_recorded_twice(
-    told: list[tuple[str, int]],
+    deliveries: list[tuple[str, int]],
 ) -> None:
     deduplicator, recorded, now = Deduplicator(hold_seconds=1.0, max_held=5), Counter[int](), 0.0
-    said, shown = Counter[int](), Counter[int]()
-    for channel, offset in told:
+    printed, journaled = Counter[int](), Counter[int]()
+    for channel, offset in deliveries:
         now += 0.4
-        if channel == "said":
+        if channel == "printed":
             deduplicator.add_printed(line(at=AT + offset), now=now)
-            said[offset] += 1
-        elif channel == "shown":
+            printed[offset] += 1
+        elif channel == "journaled":
             deduplicator.add_journaled(stored(at=AT + offset))
-            shown[offset] += 1
+            journaled[offset] += 1
         else:
             recorded += Counter(event.occurred_at - AT for event in deduplicator.take_due(now))
 
     recorded += Counter(event.occurred_at - AT for event in deduplicator.take_all())
 
-    for offset in said:
-        assert recorded[offset] + shown[offset] >= said[offset]
-        assert recorded[offset] <= said[offset]
+    for offset in printed:
+        assert recorded[offset] + journaled[offset] >= printed[offset]
+        assert recorded[offset] <= printed[offset]

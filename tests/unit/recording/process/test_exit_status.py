@@ -27,7 +27,7 @@ def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int
 
 
 @pytest.mark.parametrize(
-    ("returncode", "interrupted_by", "stderr", "type", "said"),
+    ("returncode", "interrupted_by", "stderr", "type", "payload"),
     [
         (0, None, ["a warning"], "workflow_complete", {"status": "completed", "exit_code": 0}),
         (
@@ -76,7 +76,7 @@ def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int
     ],
 )
 def test_the_terminal_event_says_what_is_known(
-    returncode: int, interrupted_by: int | None, stderr: list[str], type: str, said: dict[str, object]
+    returncode: int, interrupted_by: int | None, stderr: list[str], type: str, payload: dict[str, object]
 ) -> None:
     event = terminal_event(
         Exit.of(returncode),
@@ -86,7 +86,7 @@ def test_the_terminal_event_says_what_is_known(
         stderr=stderr,
     )
 
-    assert event == (type, {"written_for": True, "execution_time_ms": 12.5, **said})
+    assert event == (type, {"written_for": True, "execution_time_ms": 12.5, **payload})
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,12 @@ from longwatch.recording.process.output import (
 AT = 1_794_736_800_000
 
 
-def said(**fields: object) -> LineContent:
+def parsed(**fields: object) -> LineContent:
     return parse_line(OutputLine(json.dumps(fields)))
 
 
 def foreign(**fields: object) -> ForeignEvent:
-    event = said(**{"workflow_id": "wf-1", "timestamp": AT, **fields})
+    event = parsed(**{"workflow_id": "wf-1", "timestamp": AT, **fields})
     assert isinstance(event, ForeignEvent)
     return event
 
@@ -218,7 +218,7 @@ json_values = st.recursive(
     )
 )
 def test_any_object_at_all_is_something(fields: dict[str, object]) -> None:
-    result = said(**fields)
+    result = parsed(**fields)
 
     if isinstance(result, ForeignEvent):
         assert result.run_id == fields["workflow_id"]

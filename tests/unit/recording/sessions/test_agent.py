@@ -36,7 +36,7 @@ def into(journal: Journal) -> OpenRecorder:
     return lambda payload, context: SessionRecorder(journal, "s-1", execution="e-1", clock=FakeClock())
 
 
-def told(journal: Journal) -> list[str]:
+def types(journal: Journal) -> list[str]:
     return [event.type for event in arrived(journal)]
 
 
@@ -62,7 +62,7 @@ class TestAnEntrypoint:
             return payload["question"]
 
         assert handle({"question": "why"}) == "why"
-        assert told(journal) == [STARTED]
+        assert types(journal) == [STARTED]
 
     def test_that_fails_writes_class_and_message_and_raises_on(self, journal: MemoryJournal) -> None:
         @agent_entrypoint(open_recorder=into(journal))
@@ -72,7 +72,7 @@ class TestAnEntrypoint:
         with pytest.raises(KeyError):
             handle({})
 
-        assert told(journal) == [STARTED, FAILED]
+        assert types(journal) == [STARTED, FAILED]
         assert arrived(journal)[-1].payload["error_message"] == "KeyError: 'question'"
 
     async def test_may_be_asynchronous(self, journal: MemoryJournal) -> None:
@@ -83,7 +83,7 @@ class TestAnEntrypoint:
         with pytest.raises(ValueError, match="no"):
             await handle({})
 
-        assert told(journal) == [STARTED, FAILED]
+        assert types(journal) == [STARTED, FAILED]
 
     def test_may_be_a_generator_that_fails_in_the_middle(self, journal: MemoryJournal) -> None:
         @agent_entrypoint(open_recorder=into(journal))
@@ -96,7 +96,7 @@ class TestAnEntrypoint:
         assert next(answers) == 1
         with pytest.raises(ValueError, match="no"):
             next(answers)
-        assert told(journal) == [STARTED, FAILED]
+        assert types(journal) == [STARTED, FAILED]
 
     async def test_may_stream(self, journal: MemoryJournal) -> None:
         @agent_entrypoint(open_recorder=into(journal))
@@ -105,7 +105,7 @@ class TestAnEntrypoint:
             yield 2
 
         assert [item async for item in handle({})] == [1, 2]
-        assert told(journal) == [STARTED]
+        assert types(journal) == [STARTED]
 
     def test_that_does_the_work_itself_also_writes_its_end(self, journal: MemoryJournal) -> None:
         @agent_entrypoint(does_the_work=True, open_recorder=into(journal))
@@ -113,7 +113,7 @@ class TestAnEntrypoint:
             return 7
 
         assert handle({}) == 7
-        assert told(journal) == [STARTED, TASK_STARTED, TASK_COMPLETED]
+        assert types(journal) == [STARTED, TASK_STARTED, TASK_COMPLETED]
 
     def test_works_where_no_session_is_named(
         self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -219,7 +219,7 @@ class TestABackgroundTask:
         wait_for_threads()
 
         assert order == ["entrypoint", "task"]
-        assert told(journal) == [STARTED, TASK_STARTED, TASK_COMPLETED]
+        assert types(journal) == [STARTED, TASK_STARTED, TASK_COMPLETED]
 
     def test_of_an_entrypoint_that_fails_never_begins(self, journal: MemoryJournal) -> None:
         begun: list[str] = []
@@ -234,7 +234,7 @@ class TestABackgroundTask:
         wait_for_threads()
 
         assert not begun
-        assert told(journal) == [STARTED, FAILED]
+        assert types(journal) == [STARTED, FAILED]
 
     @pytest.mark.parametrize(
         ("error", "message"),
@@ -258,7 +258,7 @@ class TestABackgroundTask:
         handle({})
         wait_for_threads()
 
-        assert told(journal) == [STARTED, TASK_STARTED, TASK_FAILED]
+        assert types(journal) == [STARTED, TASK_STARTED, TASK_FAILED]
         assert arrived(journal)[-1].payload["error_message"] == message
 
     async def test_may_be_asynchronous(self, journal: MemoryJournal) -> None:
@@ -273,9 +273,9 @@ class TestABackgroundTask:
 
         await handle({})
         await asyncio.wait_for(done.wait(), 5)
-        await until(lambda: TASK_COMPLETED in told(journal))
+        await until(lambda: TASK_COMPLETED in types(journal))
 
-        assert told(journal) == [STARTED, TASK_STARTED, TASK_COMPLETED]
+        assert types(journal) == [STARTED, TASK_STARTED, TASK_COMPLETED]
 
     async def test_that_the_agent_started_itself_is_cancelled_before_the_entrypoint_is_called_failed(
         self, journal: MemoryJournal
@@ -289,14 +289,14 @@ class TestABackgroundTask:
         @agent_entrypoint(open_recorder=into(journal))
         async def handle(payload: object) -> None:
             tasks.append(asyncio.create_task(work()))
-            await until(lambda: TASK_STARTED in told(journal))
+            await until(lambda: TASK_STARTED in types(journal))
             raise ValueError("changed my mind")
 
         with pytest.raises(ValueError, match="changed my mind"):
             await handle({})
 
         assert tasks[0].cancelled()
-        assert told(journal) == [STARTED, TASK_STARTED, TASK_FAILED, FAILED]
+        assert types(journal) == [STARTED, TASK_STARTED, TASK_FAILED, FAILED]
 
     def test_in_a_thread_of_its_own_decides_by_its_own_end(self, journal: MemoryJournal) -> None:
         gate, threads = threading.Event(), list[threading.Thread]()
@@ -308,7 +308,7 @@ class TestABackgroundTask:
         @agent_entrypoint(open_recorder=into(journal))
         def handle(payload: object) -> None:
             threads.append(started_with_context(work))
-            assert wait_until(lambda: TASK_STARTED in told(journal))
+            assert wait_until(lambda: TASK_STARTED in types(journal))
             raise ValueError("changed my mind")
 
         with pytest.raises(ValueError, match="changed my mind"):
@@ -316,7 +316,7 @@ class TestABackgroundTask:
         gate.set()
         threads[0].join(PATIENCE_SECONDS)
 
-        assert told(journal) == [STARTED, TASK_STARTED, "TASK_entrypoint_FAILED", TASK_COMPLETED]
+        assert types(journal) == [STARTED, TASK_STARTED, "TASK_entrypoint_FAILED", TASK_COMPLETED]
 
     def test_that_finished_is_never_called_failed_because_a_write_failed(
         self, caplog: pytest.LogCaptureFixture
@@ -334,7 +334,7 @@ class TestABackgroundTask:
         handle({})
         wait_for_threads()
 
-        assert told(memory) == [STARTED, TASK_STARTED]
+        assert types(memory) == [STARTED, TASK_STARTED]
         assert "cannot journal AGENT_BACKGROUND_TASK_COMPLETED" in caplog.text
         assert TASK_FAILED not in caplog.text
 
@@ -364,7 +364,7 @@ class TestABackgroundTask:
             start_background(lambda: start_background(done.append, "second"))
 
         handle({})
-        assert wait_until(lambda: told(journal).count(TASK_COMPLETED) == 2)
+        assert wait_until(lambda: types(journal).count(TASK_COMPLETED) == 2)
 
         assert done == ["second"]
 
@@ -377,7 +377,7 @@ def test_a_phase_is_journaled_in_its_session(journal: MemoryJournal) -> None:
 
     handle({})
 
-    assert told(journal) == [STARTED, "TASK_indexing_STARTED", "TASK_indexing_FAILED"]
+    assert types(journal) == [STARTED, "TASK_indexing_STARTED", "TASK_indexing_FAILED"]
     assert not record_phase("indexing", TaskState.STARTED)
 
 
@@ -401,7 +401,7 @@ def test_an_invalid_phase_is_logged_and_never_raises(
     with caplog.at_level("WARNING", "longwatch"):
         assert handle({}) is False
 
-    assert told(journal) == [STARTED]
+    assert types(journal) == [STARTED]
     assert f"phase {phase!r} is not journaled" in caplog.text
 
 

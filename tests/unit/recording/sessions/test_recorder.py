@@ -98,9 +98,9 @@ def test_telling_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.L
     journal.fail(1, EventConflict(["x"]))
 
     with caplog.at_level(logging.ERROR, "longwatch"):
-        told = SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_COMPLETED")
+        is_stored = SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_COMPLETED")
 
-    assert not told
+    assert not is_stored
     assert '"type":"AGENT_BACKGROUND_TASK_COMPLETED"' in caplog.text
 
 

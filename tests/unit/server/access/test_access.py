@@ -57,13 +57,13 @@ def test_a_cookie_holds_for_a_week_on_every_server_with_the_same_tokens() -> Non
 @pytest.mark.parametrize("change", ["write", "0", "", "é"])
 def test_a_cookie_that_was_changed_is_none(change: str) -> None:
     access = Access(TOKENS)
-    said, _, signature = access.new_cookie(TokenScope.READ).rpartition(".")
+    claims, _, signature = access.new_cookie(TokenScope.READ).rpartition(".")
 
     assert (
-        access.scope_of([(b"cookie", f"{COOKIE}={said.replace('read', 'write')}.{signature}".encode())])
+        access.scope_of([(b"cookie", f"{COOKIE}={claims.replace('read', 'write')}.{signature}".encode())])
         is None
     )
-    assert access.scope_of([(b"cookie", f"{COOKIE}={said}.{signature[:-1]}{change}x".encode())]) is None
+    assert access.scope_of([(b"cookie", f"{COOKIE}={claims}.{signature[:-1]}{change}x".encode())]) is None
     assert access.scope_of([(b"cookie", f"{COOKIE}={change}".encode())]) is None
 
 

@@ -38,7 +38,7 @@ class Letters:
     def read(self, after: str) -> Batch[str, int]:
         self._raise()
         self.reads += 1
-        found = {letter: int(after) + place for place, letter in enumerate(self.written[int(after) :], 1)}
+        found = {letter: int(after) + index for index, letter in enumerate(self.written[int(after) :], 1)}
         return Batch(found, f"{len(self.written)}", 0.0 if found else None)
 
     def _raise(self) -> None:

@@ -341,25 +341,25 @@ async def test_a_history_that_grows_slowly_is_waited_for_as_long_as_it_grows(
 
 def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold_cache, "MAX_CACHED_EVENTS", 2_500)
-    kept: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()))
+    cache: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()))
     for number in range(4):
-        kept.put(("run", f"wf-{number}"), CachedFold(number, RunProgress(whole=True), 1_000, Cursor("c")))
-    kept.put(("run", "short"), CachedFold(9, RunProgress(whole=True), 10, Cursor("c")))
+        cache.put(("run", f"wf-{number}"), CachedFold(number, RunProgress(whole=True), 1_000, Cursor("c")))
+    cache.put(("run", "short"), CachedFold(9, RunProgress(whole=True), 10, Cursor("c")))
 
-    found = [kept.start(("run", name), None).state for name in ("wf-0", "wf-1", "wf-2", "wf-3", "short")]
+    found = [cache.start(("run", name), None).state for name in ("wf-0", "wf-1", "wf-2", "wf-3", "short")]
 
     assert found == [None, None, 2, 3, None]
 
 
 def test_what_is_remembered_of_a_run_is_forgotten_in_time() -> None:
     now = 0.0
-    kept: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()), now=lambda: now)
-    kept.put(("run", "wf-1"), CachedFold(1, RunProgress(whole=True), 1_000, Cursor("c")))
-    kept.put(("run", "wf-2"), CachedFold(2, RunProgress(whole=True), 1_000, Cursor("c")))
+    cache: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()), now=lambda: now)
+    cache.put(("run", "wf-1"), CachedFold(1, RunProgress(whole=True), 1_000, Cursor("c")))
+    cache.put(("run", "wf-2"), CachedFold(2, RunProgress(whole=True), 1_000, Cursor("c")))
 
     now = fold_cache.MAX_CACHED_SECONDS
-    soon = kept.start(("run", "wf-1"), 0)
+    soon = cache.start(("run", "wf-1"), 0)
     now += 1.0
-    late = kept.start(("run", "wf-2"), 0)
+    late = cache.start(("run", "wf-2"), 0)
 
     assert (soon.state, late.state) == (1, 0)

@@ -42,11 +42,11 @@ def test_a_message_without_a_cursor_has_no_id() -> None:
 def test_the_socket_says_the_same() -> None:
     frame = event_message("run:wf-1", EVENT, late=True, cursor='7"')
 
-    said = json.loads(frame.wire)
+    parsed = json.loads(frame.wire)
 
-    assert said["event"] == "event"
-    assert said["cursor"] == '7"'
-    assert said["data"] == json.loads(frame.data)
+    assert parsed["event"] == "event"
+    assert parsed["cursor"] == '7"'
+    assert parsed["data"] == json.loads(frame.data)
     assert json.loads(beat(12).wire)["cursor"] is None
 
 

@@ -42,7 +42,7 @@ async def turns(count: int = 50) -> None:
         await asyncio.sleep(0)
 
 
-async def taken(*subscriptions: TopicSubscription) -> list[list[int]]:
+async def drained(*subscriptions: TopicSubscription) -> list[list[int]]:
     """All that each of them tells, taken in turns until it is over."""
     found: list[list[int]] = [[] for _ in subscriptions]
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -59,7 +59,7 @@ async def test_a_reader_whose_viewer_takes_nothing_is_closed_and_resumes_without
     await turns()
     was_open = source.open
 
-    (found,) = await taken(subscription)
+    (found,) = await drained(subscription)
 
     assert was_open == 0
     assert source.opened > 1
@@ -71,7 +71,7 @@ async def test_a_reader_stays_open_between_frames_that_cannot_be_resumed_from() 
     subscription = TopicSubscription(source, "", lambda: None, ReadAhead(5 * SIZE), stalled_seconds=0.0)
     await turns()
 
-    (found,) = await taken(subscription)
+    (found,) = await drained(subscription)
 
     assert source.opened == 1
     assert found == list(range(40))
@@ -87,7 +87,7 @@ async def test_all_topics_of_a_viewer_share_what_is_read_ahead(topics: int) -> N
     await turns(200)
     begun = sum(source.opened for source in sources)
 
-    found = await taken(*subscriptions)
+    found = await drained(*subscriptions)
 
     assert begun <= 5 + READERS  # most have not even begun
     assert found == [list(range(10))] * topics
@@ -100,7 +100,7 @@ async def test_what_a_closed_subscription_leaves_does_not_count_any_more() -> No
     other = TopicSubscription(Numbers(3, "other"), "", lambda: None, ahead, stalled_seconds=0.0)
 
     left.close()
-    (found,) = await taken(other)
+    (found,) = await drained(other)
 
     assert found == [0, 1, 2]
 

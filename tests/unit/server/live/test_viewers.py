@@ -58,14 +58,14 @@ async def test_everybody_is_told_at_once_that_the_server_goes_down_and_who_stall
     viewers: Viewers, closing: asyncio.Event
 ) -> None:
     loop = asyncio.get_running_loop()
-    told: list[float] = []
+    notified: list[float] = []
 
     async def listen() -> None:
         viewer = Viewer()
         viewers.enter(viewer)
         await viewer.wait()
         assert viewer.is_closing
-        told.append(loop.time())
+        notified.append(loop.time())
         viewers.exit(viewer)
 
     async def stall() -> None:
@@ -80,7 +80,7 @@ async def test_everybody_is_told_at_once_that_the_server_goes_down_and_who_stall
     await asyncio.gather(*listening)
     await asyncio.wait([stalled])
 
-    assert told == pytest.approx([began] * 5)
+    assert notified == pytest.approx([began] * 5)
     assert stalled.cancelled()
     assert loop.time() - began <= 1.0
 
