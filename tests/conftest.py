@@ -131,7 +131,7 @@ def _nothing_of_this_machine() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in a directory of its own, away from any longwatch.toml."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LONGWATCH_DATA", str(tmp_path / "data"))

@@ -69,7 +69,7 @@ def test_the_hidden_modules_are_those_that_the_base_install_lacks() -> None:
     assert extras["extra"] == "not installed"
 
 
-def test_the_demo_plays_without_its_page_and_says_how_to_get_it() -> None:
+def test_the_demo_plays_without_its_page_and_names_the_missing_extra() -> None:
     done = longwatch("demo", "--once")
 
     assert done.returncode == 0, done.stderr
@@ -89,7 +89,9 @@ def test_the_demo_plays_without_its_page_and_says_how_to_get_it() -> None:
         ),
     ],
 )
-def test_what_needs_an_extra_says_how_to_get_it(words: tuple[str, ...], install: str) -> None:
+def test_a_command_that_needs_an_extra_names_the_install_command(
+    words: tuple[str, ...], install: str
+) -> None:
     done = longwatch(*words)
 
     assert done.returncode == 2

@@ -43,7 +43,7 @@ def assert_private(data: Path) -> None:
     [("record", "note", "--run", "wf-1"), ("run", "--", "true"), ("executions", "list")],
     ids=lambda arguments: arguments[0],
 )
-def test_a_command_that_comes_first_creates_it_private(data: Path, arguments: tuple[str, ...]) -> None:
+def test_the_first_command_creates_a_private_directory(data: Path, arguments: tuple[str, ...]) -> None:
     subprocess.run(
         command(*arguments),
         stdin=subprocess.DEVNULL,
@@ -57,7 +57,7 @@ def test_a_command_that_comes_first_creates_it_private(data: Path, arguments: tu
 
 
 @pytest.mark.parametrize("arguments", [(), ("--token",)], ids=["open", "with tokens"])
-def test_a_server_that_comes_first_creates_it_private(data: Path, arguments: tuple[str, ...]) -> None:
+def test_the_first_server_creates_a_private_directory(data: Path, arguments: tuple[str, ...]) -> None:
     with serving(*arguments, LONGWATCH_DATA=str(data)) as server:
         urlopen(f"{server.url}/api/health", timeout=PATIENCE_SECONDS).close()
         server.stop()
@@ -65,7 +65,7 @@ def test_a_server_that_comes_first_creates_it_private(data: Path, arguments: tup
     assert_private(data)
 
 
-def test_events_that_wait_create_it_private(data: Path) -> None:
+def test_waiting_events_create_a_private_directory(data: Path) -> None:
     event = Event(run_id="wf-1", event_id="e-1", type="note", occurred_at=1)
 
     Outbox(data / "outbox.db").put("dynamodb://table", [event])
@@ -73,13 +73,13 @@ def test_events_that_wait_create_it_private(data: Path) -> None:
     assert_private(data)
 
 
-def test_lines_of_a_turn_that_wait_create_it_private(data: Path) -> None:
+def test_waiting_lines_of_a_turn_create_a_private_directory(data: Path) -> None:
     UnsentLines(data / "turns" / "turn-1.lines", "http://127.0.0.1").keep(1, ["{}"])
 
     assert_private(data)
 
 
-def test_a_directory_that_is_there_keeps_its_mode(data: Path) -> None:
+def test_an_existing_directory_keeps_its_mode(data: Path) -> None:
     data.mkdir(parents=True, mode=0o750)
 
     Outbox(data / "outbox.db").put("dynamodb://table", [])

@@ -49,8 +49,8 @@ def test_the_demo_plays_once_and_leaves_a_whole_run_behind(longwatch: Longwatch,
     prices = [call.status for call in run.tool_calls if call.name == "fetch_prices"]
     assert prices == ["failed", "completed"]
     late = next(event for event in events if event.type == "feed_item")
-    told_before = [event for event in events if event.producer == late.producer and event.order < late.order]
-    assert max(event.number or 0 for event in told_before) < (late.number or 0) - 1
+    earlier = [event for event in events if event.producer == late.producer and event.order < late.order]
+    assert max(event.number or 0 for event in earlier) < (late.number or 0) - 1
     verifier = Verifier()
     for event in events:
         verifier.add(event)
@@ -209,12 +209,12 @@ def test_the_page_is_served_while_the_demo_plays_and_after_it_until_ctrl_c(tmp_p
 
     page = re.search(r"Watch it on the page: (\S+)", output)
     assert page is not None, output
-    with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=PATIENCE_SECONDS) as answer:
-        assert b"Publish the brief" in answer.read()
+    with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=PATIENCE_SECONDS) as response:
+        assert b"Publish the brief" in response.read()
     board = re.search(r"The drill's board: +(\S+)", output)
     assert board is not None, output
-    with urlopen(board[1].replace("/executions", "/api/executions"), timeout=PATIENCE_SECONDS) as answer:
-        shown = json.load(answer)
+    with urlopen(board[1].replace("/executions", "/api/executions"), timeout=PATIENCE_SECONDS) as response:
+        shown = json.load(response)
     assert (shown["status"], len(shown["waves"])) == ("partial", 3)
     assert shown["verdict"]["evidence"]
     process.send_signal(signal.SIGINT)

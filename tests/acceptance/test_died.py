@@ -31,7 +31,7 @@ def killed(url: str) -> Writer:
     return writer
 
 
-def test_a_killed_run_is_died_in_every_list_and_nothing_is_written(
+def test_a_killed_run_has_died_in_every_list_and_nothing_is_written(
     longwatch: Longwatch, url: str, killed: Writer
 ) -> None:
     before = longwatch("export", "wf-dig", "--journal", url).stdout
@@ -62,7 +62,7 @@ def test_show_reports_the_interval_and_abandoned_calls(
     assert re.search(r"† dig +abandoned ", shown)
 
 
-def test_a_report_is_made_of_a_run_that_died(longwatch: Longwatch, url: str, killed: Writer) -> None:
+def test_a_report_is_created_for_a_run_that_died(longwatch: Longwatch, url: str, killed: Writer) -> None:
     page = longwatch("export", "wf-dig", "--html", "--journal", url).stdout
 
     assert '"status": "died"' in page
@@ -81,7 +81,7 @@ def test_a_watch_writes_the_ending_and_the_interval_stays_as_it_is(
     assert json.loads(first)[0]["status"] == "died"
 
 
-def test_when_time_is_up_before_the_grace_the_answer_is_the_same(
+def test_a_timeout_before_the_grace_period_reports_the_same_ending(
     longwatch: Longwatch, url: str, killed: Writer
 ) -> None:
     watch = longwatch("watch", "wf-dig", "--timeout", "0s", "--journal", url)
@@ -90,7 +90,7 @@ def test_when_time_is_up_before_the_grace_the_answer_is_the_same(
     assert "workflow_error" not in longwatch("tail", "wf-dig", "--journal", url).stdout
 
 
-def test_the_last_attempt_is_shown_unless_another_is_asked_for(longwatch: Longwatch, url: str) -> None:
+def test_the_last_attempt_is_shown_unless_another_is_requested(longwatch: Longwatch, url: str) -> None:
     for number in ("one", "two"):
         writer = Writer(url, "wf-dig")
         writer.send(f"note {number}")

@@ -95,7 +95,7 @@ def test_runs_of_other_producers_are_listed_beside_ours(
     assert "other producers" not in done.stderr
 
 
-def test_a_list_that_may_lack_runs_says_so(longwatch: Longwatch, table: str) -> None:
+def test_a_list_that_may_lack_runs_has_a_notice(longwatch: Longwatch, table: str) -> None:
     put_theirs(table, *(f"theirs-{number}" for number in range(14)), padding=390_000)  # 5.4 MB
 
     done = longwatch("runs", "--journal", table, "-o", "json")
@@ -107,7 +107,7 @@ def test_a_list_that_may_lack_runs_says_so(longwatch: Longwatch, table: str) -> 
     assert "other producers" not in whole.stderr
 
 
-def test_without_the_right_to_scan_the_list_is_there_and_says_what_it_lacks(
+def test_without_permission_to_scan_the_list_is_shown_with_a_notice(
     longwatch: Longwatch, journal: str, table: str, ministack_url: str
 ) -> None:
     longwatch("import", "-", "--journal", table, stdin=exported(longwatch, journal))
@@ -129,7 +129,7 @@ def test_doctor_describes_the_table_and_the_clock(longwatch: Longwatch, table: s
     assert "clock skew" in facts
 
 
-def test_a_table_that_is_not_there_is_told_with_what_to_do(longwatch: Longwatch, ministack_url: str) -> None:
+def test_a_missing_table_is_reported_with_the_next_step(longwatch: Longwatch, ministack_url: str) -> None:
     url = f"dynamodb://no-such-table?region=eu-west-1&endpoint={ministack_url}"
 
     done = longwatch("runs", "--journal", url)

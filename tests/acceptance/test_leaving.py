@@ -56,7 +56,7 @@ def test_version_and_help_succeed(longwatch: Longwatch) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "jsonl"])
-def test_a_reader_who_has_seen_enough_is_left_in_peace(big_journal: str, form: str) -> None:
+def test_a_reader_that_closes_the_pipe_early_causes_no_error(big_journal: str, form: str) -> None:
     process = subprocess.Popen(
         command("tail", "latest", "--journal", big_journal, "-o", form),
         stdout=subprocess.PIPE,

@@ -58,21 +58,21 @@ def test_tail_prints_one_line_for_each_event(longwatch: Longwatch, journal: str)
     assert "\x1b" not in done.stdout
 
 
-def test_verify_answers_by_its_exit_code(longwatch: Longwatch, journal: str) -> None:
+def test_verify_reports_its_result_by_exit_code(longwatch: Longwatch, journal: str) -> None:
     done = longwatch("verify", "wf-1a", "--journal", journal)
 
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "✓ complete  wf-1a2b3c4d")
     assert "detects damage" in longwatch("verify", "--help").stdout
 
 
-def test_doctor_finds_this_house_in_order(longwatch: Longwatch, journal: str) -> None:
+def test_doctor_finds_no_problem(longwatch: Longwatch, journal: str) -> None:
     done = longwatch("doctor", "--journal", journal)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("Everything is in order.\n")
 
 
-def test_doctor_tells_all_that_is_wrong_and_leaves_with_1(longwatch: Longwatch, tmp_path: Path) -> None:
+def test_doctor_reports_every_problem_and_exits_with_1(longwatch: Longwatch, tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text('journal = 3\n[recording]\ncapture = "x"\n', encoding="utf-8")
 
     done = longwatch("doctor")
@@ -93,7 +93,7 @@ def test_a_phone_shows_no_line_that_is_too_wide(
     assert max(columns_of(line) for line in done.stdout.splitlines()) <= 40
 
 
-def test_escapes_reach_only_those_who_want_them(longwatch: Longwatch, journal: str) -> None:
+def test_escape_sequences_are_printed_only_where_wanted(longwatch: Longwatch, journal: str) -> None:
     def colours(**variables: str) -> bool:
         return "\x1b[" in longwatch("show", "wf-1a", "--journal", journal, **variables).stdout
 
@@ -117,7 +117,7 @@ def seen_on_a_terminal(*arguments: str, **variables: str) -> str:
     return seen.decode()
 
 
-def test_a_terminal_gets_colour_unless_it_says_no(journal: str) -> None:
+def test_a_terminal_gets_colour_unless_it_is_turned_off(journal: str) -> None:
     assert "\x1b[32m" in seen_on_a_terminal("runs", "--journal", journal, TERM="xterm")
     assert "\x1b[" not in seen_on_a_terminal("runs", "--journal", journal, TERM="xterm", NO_COLOR="1")
     assert "\x1b[" not in seen_on_a_terminal("runs", "--journal", journal, TERM="dumb")
@@ -136,7 +136,7 @@ def test_the_journal_may_be_named_by_the_environment(longwatch: Longwatch, journ
     assert "wf-1a2b3c4d" in longwatch("runs", LONGWATCH_JOURNAL=journal).stdout
 
 
-def test_an_encoding_without_our_signs_is_no_reason_to_fail(longwatch: Longwatch, journal: str) -> None:
+def test_an_encoding_without_our_symbols_is_not_an_error(longwatch: Longwatch, journal: str) -> None:
     text = longwatch("show", "wf-1a", "--journal", journal, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     data = longwatch("show", "wf-1a", "--journal", journal, "-o", "json", PYTHONIOENCODING="ascii")
 

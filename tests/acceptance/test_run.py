@@ -106,7 +106,7 @@ def test_without_a_command_there_is_an_example() -> None:
     assert "longwatch run -- python flow.py" in result.stderr
 
 
-def test_a_wrong_journal_or_run_id_is_told_before_anything_runs(tmp_path: Path) -> None:
+def test_an_invalid_journal_or_run_id_is_reported_before_anything_runs(tmp_path: Path) -> None:
     made = tmp_path / "made"
 
     results = [
@@ -118,7 +118,7 @@ def test_a_wrong_journal_or_run_id_is_told_before_anything_runs(tmp_path: Path) 
     assert not made.exists()
 
 
-def test_a_journal_that_takes_nothing_is_told_of_and_the_command_runs(tmp_path: Path) -> None:
+def test_a_failing_journal_is_reported_and_the_command_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     result = longwatch(
@@ -145,7 +145,7 @@ def test_a_run_inside_a_run_knows_its_parent() -> None:
     assert start["payload"]["parent_run_id"] == "wf-1"
 
 
-def test_a_reader_that_goes_away_ends_the_command_as_it_would_without_us() -> None:
+def test_a_closed_output_ends_the_command_as_it_would_without_us() -> None:
     process = start(PYTHON, "-uc", "print('ready')\nwhile True: print('y' * 1000)")
     assert process.stdout is not None
 
@@ -169,7 +169,7 @@ def test_a_signal_is_passed_on_and_the_run_is_interrupted(number: signal.Signals
     assert (ended["status"], ended["signal"], ended["written_for"]) == ("interrupted", number.name, True)
 
 
-def test_a_command_that_ends_by_itself_when_told_keeps_its_exit_code() -> None:
+def test_a_command_that_exits_on_the_signal_keeps_its_exit_code() -> None:
     script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n" + WAITS
     process = start("--", PYTHON, "-c", script)
 
@@ -193,7 +193,7 @@ def test_a_command_that_does_not_stop_is_killed_after_its_grace_with_all_it_star
     assert is_gone(next(int(line) for line in stderr.splitlines() if line.isdigit()))
 
 
-def test_what_an_interrupted_command_leaves_behind_is_killed_after_the_grace() -> None:
+def test_processes_left_by_an_interrupted_command_are_killed_after_the_grace_period() -> None:
     grandchild = (
         f"[{PYTHON!r}, '-c', 'import signal; signal.signal(15, signal.SIG_IGN); print(1); signal.pause()']"
     )

@@ -113,7 +113,7 @@ def test_the_printed_duration_is_the_one_of_the_stored_turn(all_: Conversations,
     assert f"succeeded after {run_duration_text(run.summary, 0)}. See it" in done.stderr
 
 
-def test_what_the_agent_prints_becomes_blocks_of_a_turn(all_: Conversations, tmp_path: Path) -> None:
+def test_the_output_of_the_agent_becomes_blocks_of_a_turn(all_: Conversations, tmp_path: Path) -> None:
     lines = [
         assistant(text("Let me look."), tool_use("u1", command="ls")),
         tool_result("u1", "a b"),
@@ -174,7 +174,7 @@ def test_a_prompt_too_long_for_a_variable_is_still_given(all_: Conversations) ->
     ]
 
 
-def test_a_command_that_fails_without_a_word_fails_its_turn_with_its_last_words(
+def test_a_command_that_fails_without_a_report_fails_its_turn_with_its_last_output(
     all_: Conversations, tmp_path: Path
 ) -> None:
     done = longwatch("turn", "--session", "s", "--", *prints(tmp_path, assistant(text("hi")), exit_code=3))
@@ -228,7 +228,7 @@ def test_an_agent_that_crashes_after_its_report_has_failed(all_: Conversations, 
 
 
 @pytest.mark.parametrize("kills", [False, True])
-def test_a_turn_ends_after_its_report_although_the_process_goes_on(
+def test_a_turn_ends_after_its_report_although_the_process_continues(
     all_: Conversations, tmp_path: Path, kills: bool
 ) -> None:
     (tmp_path / "lines").write_text(result("fine") + "\n", encoding="utf-8")
@@ -281,7 +281,7 @@ def test_an_interrupted_turn_stops_its_command(all_: Conversations) -> None:
     assert "cancelled after" in stderr
 
 
-def test_a_newer_turn_stops_a_command_that_does_not_want_to(all_: Conversations, tmp_path: Path) -> None:
+def test_a_newer_turn_stops_a_command_that_ignores_signals(all_: Conversations, tmp_path: Path) -> None:
     with executing("--grace", "0.2", "--", PYTHON, "-c", STUBBORN) as process:
         done = longwatch("turn", "--session", "s", "-q", "--", *prints(tmp_path, result()))
         process.communicate(timeout=PATIENCE_SECONDS)
@@ -306,7 +306,7 @@ def test_a_signal_is_passed_on_and_ends_the_turn(all_: Conversations, number: in
     assert f"interrupted by {signal.Signals(number).name}" in (turn.error or "")
 
 
-def test_a_turn_whose_executor_was_killed_ends_for_whoever_watches(all_: Conversations) -> None:
+def test_a_turn_whose_executor_was_killed_ends_for_every_watcher(all_: Conversations) -> None:
     with executing("--", PYTHON, "-c", PATIENT) as process:
         turn = the_turn(all_).turn_id
         process.kill()
@@ -365,7 +365,7 @@ def test_a_turn_created_elsewhere_is_executed_once(all_: Conversations) -> None:
         (["--project", "../up", "--", "true"], "Invalid project id"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_anything_runs(
+def test_an_impossible_turn_is_refused_before_anything_runs(
     url: str, arguments: list[str], words: str
 ) -> None:
     done = longwatch("turn", *arguments)
@@ -374,7 +374,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
     assert words in done.stderr
 
 
-def test_runs_are_listed_without_what_only_lists_them(all_: Conversations, tmp_path: Path) -> None:
+def test_runs_are_listed_without_projects_and_conversations(all_: Conversations, tmp_path: Path) -> None:
     longwatch("turn", "--session", "s", "--prompt", "Mend the roof", "--", *prints(tmp_path, result()))
 
     work = ids(longwatch("runs", "-o", "json").stdout)
@@ -387,7 +387,7 @@ def test_runs_are_listed_without_what_only_lists_them(all_: Conversations, tmp_p
     assert "part of   conversation:default:s" in shown
 
 
-def test_a_tool_is_a_call_in_the_picture_of_a_turn(tmp_path: Path, url: str) -> None:
+def test_a_tool_is_a_call_in_the_tree_of_a_turn(tmp_path: Path, url: str) -> None:
     lines = [assistant(tool_use("u1", "WebSearch")), tool_result("u1", "nothing", is_error=True), result()]
     longwatch("turn", "--", *prints(tmp_path, *lines))
 

@@ -140,7 +140,7 @@ def test_a_turn_that_is_interrupted_on_the_server_stops_its_command(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 1), (signal.SIGINT, 130)])
-def test_an_executor_that_is_told_to_stop_ends_its_turn_on_the_server(
+def test_an_executor_that_is_terminated_ends_its_turn_on_the_server(
     server: ServerProcess, gate: Path, number: signal.Signals, code: int
 ) -> None:
     with executing(server, gate) as process:
@@ -199,7 +199,7 @@ def test_a_turn_that_was_created_on_the_server_is_executed_once(server: ServerPr
     assert "has ended" in second.stderr
 
 
-def test_lines_that_the_server_did_not_take_are_kept_and_can_be_sent_later(
+def test_lines_that_the_server_did_not_accept_are_stored_and_can_be_sent_later(
     server: ServerProcess, gate: Path
 ) -> None:
     with executing(server, gate) as process:
@@ -219,7 +219,7 @@ def test_lines_that_the_server_did_not_take_are_kept_and_can_be_sent_later(
     assert texts(the_turn(server)) == ["first", "0", "1", "2"]
 
 
-def test_a_server_that_is_not_there_is_named_and_the_command_is_not_started(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_named_and_the_command_is_not_started(tmp_path: Path) -> None:
     touch = ["touch", str(tmp_path / "started")]
     command = [sys.executable, "-m", "longwatch", "turn", "--server", "http://127.0.0.1:9", "--", *touch]
 

@@ -71,7 +71,9 @@ class Started:
         return self._process.returncode, rest, complaints
 
 
-def test_a_watch_prints_what_another_process_records_and_succeeds_with_it(url: str, writer: Writer) -> None:
+def test_a_watch_prints_what_another_process_records_and_exits_with_its_outcome(
+    url: str, writer: Writer
+) -> None:
     watch = Started("watch", "wf-d", "--journal", url)
     before = watch.read_until("first")
 
@@ -86,7 +88,7 @@ def test_a_watch_prints_what_another_process_records_and_succeeds_with_it(url: s
     assert (code, stderr) == (0, "longwatch: run wf-dig succeeded\n")
 
 
-def test_a_watch_fails_with_its_run_and_says_the_error(url: str, writer: Writer) -> None:
+def test_a_watch_fails_with_its_run_and_prints_the_error(url: str, writer: Writer) -> None:
     watch = Started("watch", "latest", "--journal", url)
     watch.read_until("first")
 
@@ -122,13 +124,13 @@ def test_a_late_event_is_marked(url: str, writer: Writer) -> None:
 
 
 @pytest.mark.parametrize(("run", "code"), [("wf-1a2b", 0), ("wf-1b00", 1)])
-def test_a_run_that_ended_before_is_told_at_once(
+def test_a_run_that_has_already_ended_is_reported_at_once(
     longwatch: Longwatch, journal: str, run: str, code: int
 ) -> None:
     assert longwatch("watch", run, "--journal", journal).returncode == code
 
 
-def test_time_that_is_up_makes_no_running_run_failed(longwatch: Longwatch, url: str, writer: Writer) -> None:
+def test_a_timeout_does_not_fail_a_running_run(longwatch: Longwatch, url: str, writer: Writer) -> None:
     done = longwatch("watch", "wf-dig", "--journal", url, "--timeout", "100ms")
 
     assert done.returncode == 4
@@ -136,7 +138,7 @@ def test_time_that_is_up_makes_no_running_run_failed(longwatch: Longwatch, url: 
     assert json.loads(longwatch("runs", "--journal", url, "-o", "json").stdout)[0]["status"] == "running"
 
 
-def test_when_time_is_up_the_journal_is_asked_once_more(longwatch: Longwatch, journal: str) -> None:
+def test_at_the_timeout_the_journal_is_read_once_more(longwatch: Longwatch, journal: str) -> None:
     done = longwatch("watch", "wf-1a2b3c4d", "--journal", journal, "--timeout", "0s", "-o", "jsonl")
 
     assert (done.returncode, done.stderr) == (0, "longwatch: run wf-1a2b3c4d succeeded\n")
@@ -152,7 +154,7 @@ def test_a_silent_run_is_given_up_and_stays_open(longwatch: Longwatch, url: str,
     assert json.loads(longwatch("runs", "--journal", url, "-o", "json").stdout)[0]["status"] == "running"
 
 
-def test_a_run_that_is_not_there_is_told_unless_it_is_waited_for(longwatch: Longwatch, journal: str) -> None:
+def test_a_missing_run_is_an_error_unless_the_watch_waits_for_it(longwatch: Longwatch, journal: str) -> None:
     missing = longwatch("watch", "wf-later", "--journal", journal)
     waited = longwatch("watch", "wf-later", "--journal", journal, "--wait", "--timeout", "100ms")
 
@@ -229,7 +231,7 @@ def test_a_tail_keeps_its_filters_while_it_follows(url: str, writer: Writer) -> 
 
 
 @pytest.mark.parametrize("verb", [("watch",), ("tail", "-f")])
-def test_a_reader_who_leaves_while_nothing_happens_ends_it_quietly(
+def test_a_reader_that_closes_the_pipe_ends_an_idle_watch_quietly(
     url: str, writer: Writer, verb: tuple[str, ...]
 ) -> None:
     following = Started(*verb, "wf-dig", "--journal", url)

@@ -72,7 +72,7 @@ def test_a_process_that_is_killed_has_failed(child: subprocess.Popen[bytes], lon
     assert "failed" in listed.stdout
 
 
-def test_ctrl_c_leaves_the_process_alone_and_another_watch_goes_on_at_once(
+def test_ctrl_c_leaves_the_process_alone_and_another_watch_resumes_at_once(
     child: subprocess.Popen[bytes], longwatch: Longwatch
 ) -> None:
     watch = Started("watch", f"pid:{child.pid}", *JOURNAL)
@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_the_process_alone_and_another_watch_goes_on_at_once(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells others how a process ended")
-def test_two_watches_of_one_process_record_it_once_and_both_tell_its_end(
+def test_two_watches_of_one_process_record_it_once_and_both_report_its_end(
     child: subprocess.Popen[bytes], longwatch: Longwatch
 ) -> None:
     watches = [Started("watch", f"pid:{child.pid}", *JOURNAL) for _ in range(2)]
@@ -145,7 +145,7 @@ def test_ctrl_c_on_a_terminal_leaves_the_last_picture(child: subprocess.Popen[by
     assert "in_progress" in screen.drawn.rpartition("\x1b[2K")[2]
 
 
-def test_a_reader_who_leaves_while_nothing_happens_ends_it_quietly(
+def test_a_reader_that_closes_the_pipe_ends_an_idle_watch_quietly(
     child: subprocess.Popen[bytes],
 ) -> None:
     watch = Started("watch", f"pid:{child.pid}", *JOURNAL)
@@ -157,7 +157,9 @@ def test_a_reader_who_leaves_while_nothing_happens_ends_it_quietly(
     assert (exit_code, stderr) == (141, "")
 
 
-def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpoint: Endpoint) -> None:
+def test_a_target_that_cannot_be_watched_is_reported_in_one_line(
+    longwatch: Longwatch, endpoint: Endpoint
+) -> None:
     endpoint.returns(Reply(401))
     results = {
         target: longwatch("watch", target, *JOURNAL)
@@ -171,7 +173,7 @@ def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpo
     assert "returned 401. Pass the credentials with --header" in results[f"{endpoint.url}/x"].stderr
 
 
-def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longwatch: Longwatch) -> None:
+def test_an_unreachable_server_is_retried_until_the_watch_times_out(longwatch: Longwatch) -> None:
     done = longwatch("watch", "http://127.0.0.1:9/x", "--timeout", "1s", *JOURNAL)
 
     assert done.returncode == 3
@@ -180,7 +182,7 @@ def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longw
     assert last.startswith("longwatch: timeout, and the status of run http://127.0.0.1:9/x is not known")
 
 
-def test_without_the_extra_it_says_how_to_install_it(longwatch: Longwatch, tmp_path: Path) -> None:
+def test_without_the_extra_the_error_names_the_install_command(longwatch: Longwatch, tmp_path: Path) -> None:
     for name in ("boto3", "botocore"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('not installed')\n")
 

@@ -44,7 +44,7 @@ def test_a_script_records_a_run_event_by_event(longwatch: Longwatch) -> None:
     assert longwatch("verify", run_id, "--journal", HERE).stdout.startswith("✓ complete")
 
 
-def test_an_event_that_its_journal_does_not_take_waits_and_is_shipped_later(
+def test_an_event_that_its_journal_refuses_waits_and_is_shipped_later(
     longwatch: Longwatch, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "here.db"
@@ -65,7 +65,7 @@ def test_an_event_that_its_journal_does_not_take_waits_and_is_shipped_later(
     assert recorded.stdout.strip() in longwatch("runs", "--journal", HERE).stdout
 
 
-def test_an_empty_outbox_is_no_failure(longwatch: Longwatch) -> None:
+def test_an_empty_outbox_is_not_a_failure(longwatch: Longwatch) -> None:
     done = longwatch("ship")
 
     assert (done.returncode, done.stdout) == (0, "The outbox is empty.\n")
@@ -80,7 +80,9 @@ def test_a_run_moves_from_one_journal_to_another(longwatch: Longwatch, journal: 
     assert longwatch("export", "wf-1a", "wf-1b", "--journal", HERE).stdout == exported.stdout
 
 
-def test_bad_lines_are_named_and_nothing_is_half_done(longwatch: Longwatch, journal: str) -> None:
+def test_invalid_lines_are_named_and_nothing_is_imported_partially(
+    longwatch: Longwatch, journal: str
+) -> None:
     good = longwatch("export", "wf-1b", "--journal", journal).stdout
     bad = "not json\n" + good + '{"run_id": "x"}\n'
 
@@ -128,7 +130,7 @@ def test_commands_and_run_ids_are_completed(longwatch: Longwatch, journal: str) 
     assert completed("longwatch show wf-1", "2") == ["wf-1b00ffee", "wf-1a2b3c4d"]
 
 
-def test_events_for_a_journal_out_of_reach_stay_where_they_are(longwatch: Longwatch, tmp_path: Path) -> None:
+def test_events_for_an_unreachable_journal_stay_in_the_outbox(longwatch: Longwatch, tmp_path: Path) -> None:
     outbox = Outbox(Path(os.environ["LONGWATCH_DATA"]) / "outbox.db")
     outbox.put(f"sqlite:///{tmp_path}/no/such/place.db", research())
     outbox.close()

@@ -78,8 +78,8 @@ class Served:
         request = urllib.request.Request(f"{self.url}{path}", data=data, method=method)
         request.add_header("Content-Type", kind)
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
-                return json.loads(answer.read() or b"null")
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
+                return json.loads(response.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:
                 raise AssertionError(f"{method} {path}: {error.code} {error.read()!r}") from error

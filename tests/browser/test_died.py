@@ -165,7 +165,7 @@ def test_a_report_shows_when_a_run_died_and_its_other_attempts(tmp_path: Path, o
     expect(page.locator("lw-run-head .badge")).to_have_text("succeeded")
 
 
-def test_what_the_server_sees_of_the_processes_is_a_condition_in_the_list_and_in_the_head(
+def test_the_servers_view_of_the_processes_is_a_condition_in_the_list_and_in_the_head(
     served: Served, open_page: OpenPage
 ) -> None:
     served.post_events("wf-alone", {"type": "workflow_start", "payload": {"name": "left alone"}})
@@ -173,12 +173,12 @@ def test_what_the_server_sees_of_the_processes_is_a_condition_in_the_list_and_in
 
     def observe(route: Route) -> None:
         asked = route.request.headers
-        answer = route.fetch(headers={name: asked[name] for name in asked if name != "if-none-match"})
-        body = answer.json()
+        response = route.fetch(headers={name: asked[name] for name in asked if name != "if-none-match"})
+        body = response.json()
         for run in body["runs"]:
             if run["run_id"] == "wf-alone":
                 run["conditions"] = [{"name": "unattended", "message": "process 7 is gone; process 8 runs"}]
-        route.fulfill(response=answer, json=body)
+        route.fulfill(response=response, json=body)
 
     page.clock.install()
     page.goto(f"{served.url}/runs")

@@ -67,7 +67,7 @@ def until_stored(served: Served, size: int) -> None:
         time.sleep(0.02)  # another process stores it
 
 
-def test_what_is_typed_right_before_a_page_is_left_reaches_the_server(
+def test_text_typed_right_before_a_page_is_closed_reaches_the_server(
     tmp_path: Path, serve: Serve, open_page: OpenPage, bundle: str
 ) -> None:
     served = serve(tmp_path / "runs.db")
@@ -89,7 +89,7 @@ def test_what_is_typed_right_before_a_page_is_left_reaches_the_server(
     until_stored(served, len("first and last"))
 
 
-def test_what_is_typed_while_the_server_is_gone_reaches_it_when_it_is_back(
+def test_text_typed_while_the_server_is_gone_reaches_it_when_it_is_back(
     tmp_path: Path, serve: Serve, open_page: OpenPage, bundle: str
 ) -> None:
     served = serve(tmp_path / "runs.db")

@@ -76,7 +76,9 @@ def test_a_view_shows_what_it_should_and_axe_finds_nothing_serious(
     assert serious(page) == []
 
 
-def test_a_row_says_how_far_an_execution_is_and_why_it_still_runs(shown: Served, open_page: OpenPage) -> None:
+def test_a_row_shows_the_progress_of_an_execution_and_why_it_still_runs(
+    shown: Served, open_page: OpenPage
+) -> None:
     page = open_page(f"{shown.url}/executions")
 
     running = page.locator("a.execution-row", has_text="x-running")
@@ -97,7 +99,7 @@ def test_a_row_says_how_far_an_execution_is_and_why_it_still_runs(shown: Served,
     expect(page.locator("a.execution-row", has_text="x-partial")).to_contain_text("partial")
 
 
-def test_a_new_execution_appears_by_itself_goes_on_and_ends(
+def test_a_new_execution_appears_by_itself_progresses_and_ends(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
     board = Board(tmp_path / "live.db")
@@ -183,7 +185,7 @@ def test_two_plans_with_one_id_have_a_page_each_and_the_bare_id_offers_both(
     board.close()
 
 
-def test_a_page_goes_on_after_the_server_was_killed(
+def test_a_page_resumes_after_the_server_was_killed(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
     board = Board(tmp_path / "live.db")
@@ -202,7 +204,7 @@ def test_a_page_goes_on_after_the_server_was_killed(
     board.close()
 
 
-def test_an_execution_that_another_program_added_is_shown_before_anybody_has_asked(
+def test_an_execution_that_another_program_added_is_shown_before_the_first_poll(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
     store = SqliteExecutionStore(tmp_path / "foreign.db")
@@ -217,7 +219,7 @@ def test_an_execution_that_another_program_added_is_shown_before_anybody_has_ask
     store.close()
 
 
-def test_an_empty_board_says_what_to_type(tmp_path: Path, serve: Serve, open_page: OpenPage) -> None:
+def test_an_empty_list_shows_the_command_to_type(tmp_path: Path, serve: Serve, open_page: OpenPage) -> None:
     served = serve(tmp_path / "empty.db")
 
     page = open_page(f"{served.url}/executions")

@@ -11,7 +11,7 @@ from tests.browser.serving import Served
 from tests.browser.stories import PROJECT
 
 
-def test_a_project_that_another_process_makes_appears_in_the_list(
+def test_a_project_created_by_another_process_appears_in_the_list(
     served: Served, open_page: OpenPage
 ) -> None:
     page = open_page(f"{served.url}/projects")
@@ -23,7 +23,7 @@ def test_a_project_that_another_process_makes_appears_in_the_list(
     expect(page.get_by_text("From another process")).to_be_visible()
 
 
-def test_a_session_that_another_process_makes_appears_in_its_project(
+def test_a_session_created_by_another_process_appears_in_its_project(
     served: Served, open_page: OpenPage
 ) -> None:
     page = open_page(f"{served.url}/projects/{PROJECT}")

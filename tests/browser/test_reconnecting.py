@@ -13,7 +13,7 @@ from tests.browser.conftest import OpenPage, Serve
 from tests.browser.stories import running
 
 
-def test_a_page_goes_on_after_the_server_was_killed_and_ends_equal_to_the_journal(
+def test_a_page_resumes_after_the_server_was_killed_and_ends_equal_to_the_journal(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
     url = f"sqlite:///{tmp_path / 'runs.db'}"
@@ -62,7 +62,7 @@ def test_the_list_of_runs_resumes_too(tmp_path: Path, serve: Serve, open_page: O
     expect(page.locator("a.run-row", has_text="index the archive")).to_be_visible(timeout=60_000)
 
 
-def test_a_server_with_a_token_lets_a_reader_in_and_asks_again_when_the_cookie_is_gone(
+def test_a_server_with_a_token_admits_a_reader_and_prompts_again_when_the_cookie_is_gone(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
     with open_journal(f"sqlite:///{tmp_path / 'runs.db'}") as journal:

@@ -31,7 +31,7 @@ def report(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_report_opens_from_a_disk_and_asks_nobody(report: Path, open_page: OpenPage) -> None:
+def test_a_report_opens_from_a_disk_and_makes_no_request(report: Path, open_page: OpenPage) -> None:
     page = open_page(f"file://{report}")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -63,7 +63,7 @@ def test_filters_and_selection_work_in_a_report_and_are_in_its_address(
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_a_report_is_for_everybody_and_fits_a_phone(report: Path, open_page: OpenPage, theme: str) -> None:
+def test_a_report_is_accessible_and_fits_a_phone(report: Path, open_page: OpenPage, theme: str) -> None:
     page = open_page(f"file://{report}", width=PHONE, theme=theme)
 
     expect(page.locator(".log-row").first).to_be_visible()

@@ -79,7 +79,7 @@ def test_a_paused_log_holds_still_and_counts_what_waits(served: Served, open_pag
     expect(page.locator(".log-row")).to_have_count(3)
 
 
-def test_a_reader_who_scrolls_up_is_left_in_peace_and_can_jump_back(
+def test_a_reader_who_scrolls_up_is_not_interrupted_and_can_jump_back(
     served: Served, open_page: OpenPage
 ) -> None:
     started(served, "wf-long")
@@ -97,7 +97,7 @@ def test_a_reader_who_scrolls_up_is_left_in_peace_and_can_jump_back(
     expect(page.locator(".log-row", has_text="the newest")).to_be_visible()
 
 
-def test_a_late_event_takes_its_place_and_says_that_it_is_late(served: Served, open_page: OpenPage) -> None:
+def test_a_late_event_is_inserted_in_order_and_marked_late(served: Served, open_page: OpenPage) -> None:
     at = int(served.call("GET", "/api/runs/wf-finished")["started_at"])
     served.post_events(
         "wf-late",
@@ -170,7 +170,7 @@ def test_nodes_of_the_graph_change_while_they_work(served: Served, open_page: Op
     expect(page.locator("lw-detail")).to_contain_text("planner")
 
 
-def test_a_run_can_be_taken_along_as_lines_and_as_a_report(served: Served, open_page: OpenPage) -> None:
+def test_a_run_can_be_downloaded_as_lines_and_as_a_report(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served, "wf-finished")
 
     with page.expect_download() as lines:
@@ -183,9 +183,9 @@ def test_a_run_can_be_taken_along_as_lines_and_as_a_report(served: Served, open_
 
 
 def test_the_page_is_served_under_a_policy_without_inline_code(served: Served) -> None:
-    with urlopen(f"{served.url}/runs/wf-finished") as answer:
-        policy = answer.headers["Content-Security-Policy"]
-        page = answer.read().decode()
+    with urlopen(f"{served.url}/runs/wf-finished") as response:
+        policy = response.headers["Content-Security-Policy"]
+        page = response.read().decode()
 
     assert "script-src 'self'" in policy
     assert "unsafe" not in policy

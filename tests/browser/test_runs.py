@@ -47,7 +47,7 @@ def test_filters_are_in_the_address_and_survive_a_reload(served: Served, open_pa
     expect(page.get_by_role("button", name="Failed", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
-def test_a_run_that_does_not_match_the_filter_stays_away(served: Served, open_page: OpenPage) -> None:
+def test_a_run_that_does_not_match_the_filter_is_not_listed(served: Served, open_page: OpenPage) -> None:
     page = open_page(f"{served.url}/runs?text=match")
     expect(page.get_by_text("No run matches")).to_be_visible()
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
@@ -97,7 +97,7 @@ def test_a_long_list_comes_in_pages(tmp_path: Path, open_page: OpenPage, serve: 
     assert names == [f"wf-{number:04}" for number in range(120)]
 
 
-def test_an_empty_journal_says_how_to_record_a_first_run(
+def test_an_empty_journal_shows_how_to_record_a_first_run(
     tmp_path: Path, open_page: OpenPage, serve: Serve
 ) -> None:
     empty = serve(tmp_path / "empty.db")
@@ -113,7 +113,7 @@ def test_an_empty_journal_says_how_to_record_a_first_run(
 
 
 @pytest.mark.needs_ministack
-def test_runs_of_other_producers_are_listed_and_a_missing_right_is_told(
+def test_runs_of_other_producers_are_listed_and_a_missing_permission_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     serve: Serve,

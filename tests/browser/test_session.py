@@ -61,13 +61,18 @@ def test_text_grows_while_it_streams_and_its_block_takes_its_place(
 
     feed(served, turn, streams("thinking"), streams("thinking", "Which one? "))
     expect(card.locator(".block.thinking[aria-busy=true] .preview")).to_have_text("Which one?")
-    feed(served, turn, said({"type": "thinking", "thinking": "Which one? That one."}), streams("text"))
+    feed(
+        served,
+        turn,
+        assistant_message({"type": "thinking", "thinking": "Which one? That one."}),
+        streams("text"),
+    )
     feed(served, turn, streams("text", "It "))
     expect(growing).to_have_text("It ")
     feed(served, turn, streams("text", "grows. "))
     expect(growing).to_have_text("It grows. ")
     growing.evaluate("item => { window.streamed = item; }")
-    feed(served, turn, said({"type": "text", "text": "It grows. And ends."}))
+    feed(served, turn, assistant_message({"type": "text", "text": "It grows. And ends."}))
 
     expect(card.locator(".block")).to_have_count(2)
     expect(card.locator(".block.content")).to_have_text("It grows. And ends.")
@@ -91,7 +96,7 @@ def streams(kind: str, words: str | None = None) -> dict[str, Any]:
     return {"type": "stream_event", "event": event}
 
 
-def test_an_interrupt_shows_before_the_server_has_answered(served: Served, open_page: OpenPage) -> None:
+def test_an_interrupt_shows_before_the_server_has_responded(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served)
     new_turn(served, "Go on for ever.", assistant_message(TOOL_USE))
     card = page.locator(".turn", has_text="Go on for ever.")
@@ -110,13 +115,14 @@ def test_an_interrupt_shows_before_the_server_has_answered(served: Served, open_
     expect(card.locator(".turn-error")).to_contain_text("interrupted from the page")
 
 
-def test_a_refused_interrupt_is_taken_back(served: Served, open_page: OpenPage) -> None:
+def test_a_refused_interrupt_is_rolled_back(served: Served, open_page: OpenPage) -> None:
     page = open_page(f"{served.url}/projects/{PROJECT}/sessions/{SESSION}", quiet=False)
     new_turn(served, "Keep going.", assistant_message(TOOL_USE))
     card = page.locator(".turn", has_text="Keep going.")
-    answer = '{"error": {"code": "forbidden", "message": "This token may only read."}}'
+    response = '{"error": {"code": "forbidden", "message": "This token may only read."}}'
     page.route(
-        "**/interrupt", lambda route: route.fulfill(status=403, body=answer, content_type="application/json")
+        "**/interrupt",
+        lambda route: route.fulfill(status=403, body=response, content_type="application/json"),
     )
 
     card.get_by_role("button", name="Interrupt").click()
@@ -138,7 +144,9 @@ def test_a_new_turn_cancels_the_one_that_runs(served: Served, open_page: OpenPag
     expect(first.locator(".turn-status")).to_have_text("failed")
 
 
-def test_files_appear_change_and_go_while_somebody_reads(served: Served, open_page: OpenPage) -> None:
+def test_files_appear_change_and_disappear_while_the_page_is_open(
+    served: Served, open_page: OpenPage
+) -> None:
     page = live(open_page, served, hash="#file=docs%2Fplan.md")
     lines = page.locator(".file-lines")
     expect(lines).to_contain_text("two")

@@ -46,7 +46,7 @@ def test_a_view_shows_what_it_should_and_axe_finds_nothing_serious(
     assert serious(page) == []
 
 
-def test_the_keyboard_help_opens_says_what_the_view_knows_and_closes(
+def test_the_keyboard_help_opens_lists_the_shortcuts_of_the_view_and_closes(
     served: Served, open_page: OpenPage
 ) -> None:
     page = open_page(f"{served.url}/runs/wf-finished")
@@ -107,11 +107,11 @@ def sideways(page: Page) -> int:
 
 def serious(page: Page) -> list[str]:
     """What axe calls serious or critical, with the elements it means."""
-    answer = Axe().run(page).response
-    assert len(answer["passes"]) > 10, "axe has looked at hardly anything"
+    response = Axe().run(page).response
+    assert len(response["passes"]) > 10, "axe has looked at hardly anything"
     return [
         f"{each['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
-        for each in answer["violations"]
+        for each in response["violations"]
         if each["impact"] in ("serious", "critical")
         for node in each["nodes"]
     ]

@@ -51,7 +51,7 @@ class AppendingContract(Contract):
         assert ids(read_all(journal, run)[0]) == ids(events)
 
     @pytest.mark.parametrize("existing", [0, 40, 63, 64, 130, 149])
-    def test_a_large_batch_with_a_known_event_in_it_stores_the_others_once(
+    def test_a_large_batch_with_a_stored_event_in_it_stores_the_others_once(
         self, journal: Journal, now: int, existing: int
     ) -> None:
         run = new_run()
@@ -108,7 +108,7 @@ class AppendingContract(Contract):
         assert caught.value.event_ids == (stored.event_id,)
         assert list(read_all(journal, stored.run_id)[0]) == [before, stored, after]
 
-    def test_true_in_place_of_one_is_other_content(self, journal: Journal, now: int) -> None:
+    def test_true_instead_of_one_is_other_content(self, journal: Journal, now: int) -> None:
         stored = event(new_run(), now, payload={"flag": 1})
         journal.append([stored])
 

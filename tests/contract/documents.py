@@ -24,7 +24,7 @@ class DocumentsContract(ListingContract, EditingContract, MergingContract):
             if self.opens_by_url:
                 assert again.text(project, "a.md") == "hello"
 
-    def test_whoever_listens_hears_of_each_change(self, store: DocumentStore, project: str) -> None:
+    def test_a_subscriber_is_notified_of_each_change(self, store: DocumentStore, project: str) -> None:
         notified = threading.Event()
         signal = store.subscribe(notified.set)
 
@@ -36,7 +36,7 @@ class DocumentsContract(ListingContract, EditingContract, MergingContract):
         store.write_text(project, "a.md", "more")
         assert not notified.is_set()
 
-    def test_closing_twice_is_no_error(self, open_store: OpenStore) -> None:
+    def test_closing_twice_is_not_an_error(self, open_store: OpenStore) -> None:
         with open_store() as store:
             pass
 

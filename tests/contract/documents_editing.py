@@ -32,7 +32,9 @@ class EditingContract(DocumentsBasis):
         assert (state.version, state.entry.version, text_in(state.update)) == (1, 1, "hello")
         assert store.text(project, "a.md") == "hello"
 
-    def test_a_known_update_is_no_change(self, store: DocumentStore, project: str) -> None:
+    def test_an_update_that_is_already_stored_is_not_a_change(
+        self, store: DocumentStore, project: str
+    ) -> None:
         update = text_update("hello")
         store.apply(project, "a.md", update)
         before = store.entry(project, "a.md")
@@ -42,13 +44,15 @@ class EditingContract(DocumentsBasis):
         assert (again.version, again.changed) == (1, False)
         assert store.entry(project, "a.md") == before
 
-    def test_an_empty_update_makes_nothing(self, store: DocumentStore, project: str) -> None:
+    def test_an_empty_update_creates_nothing(self, store: DocumentStore, project: str) -> None:
         applied = store.apply(project, "a.md", b"\x00\x00")
 
         assert (applied.version, applied.changed) == (0, False)
         assert store.entry(project, "a.md") is None
 
-    def test_a_deletion_of_text_is_a_change_and_told_once(self, store: DocumentStore, project: str) -> None:
+    def test_a_deletion_of_text_is_a_change_and_reported_once(
+        self, store: DocumentStore, project: str
+    ) -> None:
         editor = Editor(store, project)
         editor.insert(0, "hello world")
         editor.send()
@@ -96,7 +100,7 @@ class EditingContract(DocumentsBasis):
         with pytest.raises(InvalidUpdate, match="state vector"):
             store.diff(project, "a.md", b"\xff\xff")
 
-    def test_bytes_after_an_update_are_not_kept(self, store: DocumentStore, project: str) -> None:
+    def test_bytes_after_an_update_are_not_stored(self, store: DocumentStore, project: str) -> None:
         update = text_update("hello")
 
         store.apply(project, "a.md", update + b"and more")
@@ -123,7 +127,9 @@ class EditingContract(DocumentsBasis):
         assert text_in(store.read(project, "notes.md").update) == "one two three"
         assert text_in(store.diff(project, "notes.md", b"\x00").update) == "one two three"
 
-    def test_a_deletion_that_comes_before_its_text_is_kept(self, store: DocumentStore, project: str) -> None:
+    def test_a_deletion_that_arrives_before_its_text_is_stored(
+        self, store: DocumentStore, project: str
+    ) -> None:
         editor = Editor(store, project)
         editor.insert(0, "hello")
         editor.delete(0, 4)
@@ -157,7 +163,7 @@ class EditingContract(DocumentsBasis):
             assert store.content(project, "a.md") == text.encode()
             assert text_in(store.read(project, "a.md").update) == text
 
-    def test_the_same_text_again_is_no_change(self, store: DocumentStore, project: str) -> None:
+    def test_the_same_text_again_is_not_a_change(self, store: DocumentStore, project: str) -> None:
         first = store.write_text(project, "a.md", "")
 
         again = store.write_text(project, "a.md", "")
@@ -169,7 +175,7 @@ class EditingContract(DocumentsBasis):
         with pytest.raises(InvalidInput, match="not valid Unicode"):
             store.write_text(project, "a.md", "\ud83d")
 
-    def test_a_written_text_leaves_an_editor_s_unsent_words_in_place(
+    def test_a_written_text_leaves_an_editor_s_unsent_words_unchanged(
         self, store: DocumentStore, project: str
     ) -> None:
         store.write_text(project, "notes.md", f"first {EMOJI} line\nsecond line\n")
@@ -212,7 +218,7 @@ class EditingContract(DocumentsBasis):
             assert store.content(project, "a.bin") == data
             assert bytes_in(store.read(project, "a.bin").update) == data
 
-    def test_the_same_bytes_again_are_no_change(self, store: DocumentStore, project: str) -> None:
+    def test_the_same_bytes_again_are_not_a_change(self, store: DocumentStore, project: str) -> None:
         first, again = (store.write_bytes(project, "a.bin", b"") for _ in range(2))
 
         assert (first.version, first.changed) == (1, True)
@@ -237,7 +243,7 @@ class EditingContract(DocumentsBasis):
         with pytest.raises(InvalidInput, match="kind"):
             store.apply(project, "a.md", b"\x00\x00", kind="picture")
 
-    def test_what_is_no_bytes_is_an_empty_file(self, store: DocumentStore, project: str) -> None:
+    def test_a_value_other_than_bytes_is_an_empty_file(self, store: DocumentStore, project: str) -> None:
         doc: Doc[Map[object]] = Doc({"file": Map({"bytes": "text"})})
 
         store.apply(project, "a.bin", doc.get_update(), kind=BINARY)
@@ -291,7 +297,7 @@ class EditingContract(DocumentsBasis):
         assert (tomb.version, tomb.deleted) == (2, True)
         assert store.delete(project, "a.md") == tomb
 
-    def test_a_word_typed_before_the_deletion_was_known_brings_the_file_back(
+    def test_a_word_typed_before_the_deletion_arrived_brings_the_file_back(
         self, store: DocumentStore, project: str
     ) -> None:
         editor = Editor(store, project)

@@ -48,7 +48,7 @@ class ListingContract(DocumentsBasis):
 
         assert listed == names
 
-    def test_an_entry_says_what_is_in_a_file(
+    def test_an_entry_describes_the_content_of_a_file(
         self, store: DocumentStore, project: str, clock: FakeClock
     ) -> None:
         made = clock.now_ms()
@@ -146,7 +146,7 @@ class ListingContract(DocumentsBasis):
         assert listed("docs") == ["docs/a.md", "docs/é/b.md", "docs_old/c.md"]
         assert listed("x" * 3000) == []
 
-    def test_entries_are_given_in_the_order_asked(self, store: DocumentStore, project: str) -> None:
+    def test_entries_are_returned_in_the_requested_order(self, store: DocumentStore, project: str) -> None:
         for path in ("a", "b", "c"):
             store.write_text(project, path, path)
         store.delete(project, "b")
@@ -173,7 +173,7 @@ class ListingContract(DocumentsBasis):
         assert store.text(other, "a.md") == "theirs"
         assert store.project_version(other) == 1
 
-    def test_what_is_not_there_can_not_be_read_or_deleted(self, store: DocumentStore, project: str) -> None:
+    def test_a_missing_file_can_not_be_read_or_deleted(self, store: DocumentStore, project: str) -> None:
         store.write_text(project, "gone.md", "x")
         store.delete(project, "gone.md")
 

@@ -181,7 +181,7 @@ class MergingContract(DocumentsBasis):
         assert listed.version == 16
         assert sorted(each.project_version for each in listed.files) == list(range(1, 17))
 
-    def test_a_reader_who_asks_what_changed_misses_nothing(self, open_store: OpenStore, project: str) -> None:
+    def test_a_reader_that_requests_changes_misses_nothing(self, open_store: OpenStore, project: str) -> None:
         writers, rounds = 3, 6
         stores = [open_store() for _ in range(writers)]
         reader, done, seen = open_store(), threading.Event(), dict[str, int]()

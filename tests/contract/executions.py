@@ -25,9 +25,9 @@ from tests.unit.executions.making import (
     SECOND,
     START,
     action,
-    answer,
     finished,
     job,
+    response,
 )
 
 Writes = Callable[[Mapping[str, Any]], None]
@@ -54,7 +54,7 @@ class ExecutionsContract:
     def read(self, store: Any) -> Reads:
         raise NotImplementedError
 
-    def test_what_was_added_is_read_again(self, store: ExecutionStore) -> None:
+    def test_an_added_execution_can_be_read(self, store: ExecutionStore) -> None:
         fresh = new_execution(name="east", deadline_ms=None, mode=Mode.RECOVERY)
 
         added = store.add(fresh)
@@ -63,21 +63,21 @@ class ExecutionsContract:
         assert store.get(fresh.execution_id, "p-1") == added
         assert store.get(fresh.execution_id) == added
 
-    def test_an_unknown_one_is_none(self, store: ExecutionStore) -> None:
+    def test_an_unknown_execution_is_none(self, store: ExecutionStore) -> None:
         assert store.get("x-unknown", "p-1") is None
         assert store.get("x-unknown") is None
 
-    def test_an_id_is_taken_once(self, store: ExecutionStore) -> None:
+    def test_an_id_can_be_added_once(self, store: ExecutionStore) -> None:
         fresh = new_execution()
         store.add(fresh)
 
         with pytest.raises(AlreadyThere, match=fresh.execution_id):
             store.add(replace(fresh, name="another"))
 
-    def test_everything_that_is_known_is_kept(self, store: ExecutionStore) -> None:
+    def test_every_field_of_an_execution_is_stored(self, store: ExecutionStore) -> None:
         added = store.add(new_execution(total_stages=None))
         complete = replace(
-            apply_response(added, answer(START + 1_234, *everything())),
+            apply_response(added, response(START + 1_234, *everything())),
             failures=2,
             last_error="throttled",
             next_poll_at=START + 99_001,
@@ -90,7 +90,7 @@ class ExecutionsContract:
         assert updated == replace(complete, version=2)
         assert store.get(added.execution_id, "p-1") == updated
 
-    def test_what_is_over_is_taken_out_again(self, store: ExecutionStore) -> None:
+    def test_fields_that_are_reset_are_removed(self, store: ExecutionStore) -> None:
         added = store.add(new_execution())
         leased = store.update(replace(added, lease_holder="a", lease_until=START, last_error="no"))
 
@@ -101,7 +101,7 @@ class ExecutionsContract:
         assert again is not None
         assert (again.lease_holder, again.lease_until, again.last_error) == (None, None, None)
 
-    def test_of_two_who_read_the_same_one_writes(self, store: ExecutionStore) -> None:
+    def test_of_two_writers_that_read_the_same_version_one_succeeds(self, store: ExecutionStore) -> None:
         store.add(fresh := new_execution())
         one, other = store.get(fresh.execution_id), store.get(fresh.execution_id)
         assert one is not None
@@ -113,7 +113,7 @@ class ExecutionsContract:
 
         assert _get(store, fresh).last_error == "one"
 
-    def test_an_update_of_what_is_not_there_is_refused(self, store: ExecutionStore) -> None:
+    def test_an_update_of_a_missing_execution_is_refused(self, store: ExecutionStore) -> None:
         with pytest.raises(VersionConflict):
             store.update(new_execution())
 
@@ -161,7 +161,7 @@ class ExecutionsContract:
         write({**record, "Waves": [*record["Waves"], {"WaveName": "two", "JobId": "j-2"}]})
 
         with pytest.raises(VersionConflict):
-            store.update(apply_response(seen, answer(START, job(PENDING))))
+            store.update(apply_response(seen, response(START, job(PENDING))))
 
         assert [wave.name for wave in _get(store, fresh).stages] == ["one", "two"]
 
@@ -172,7 +172,7 @@ class ExecutionsContract:
         write(foreign(execution_id))
 
         (found,) = [each for each in store.open_executions() if each.execution_id == execution_id]
-        polled = store.update(apply_response(_get(store, found), answer(START + 9_000, finished(LAUNCHED))))
+        polled = store.update(apply_response(_get(store, found), response(START + 9_000, finished(LAUNCHED))))
         ended = replace(polled, verdict=Verdict(Status.SUCCEEDED, START + 9_000, EVIDENCE), closed=True)
         store.update(ended)
 
@@ -190,7 +190,7 @@ class ExecutionsContract:
         assert "PollState" not in record
         assert not [each for each in store.open_executions() if each.execution_id == execution_id]
 
-    def test_what_longwatch_does_not_know_stays(
+    def test_attributes_that_longwatch_does_not_know_are_preserved(
         self, store: ExecutionStore, write: Writes, read: Reads
     ) -> None:
         execution_id = _new_id()
@@ -199,7 +199,7 @@ class ExecutionsContract:
         assert seen is not None
         write({**read(execution_id, "p-1"), "ApprovedBy": "somebody"})  # between read and write
 
-        store.update(apply_response(seen, answer(START, job(IN_PROGRESS))))
+        store.update(apply_response(seen, response(START, job(IN_PROGRESS))))
 
         record = read(execution_id, "p-1")
         assert (record["InitiatedBy"], record["ApprovedBy"]) == ("ops", "somebody")
@@ -214,14 +214,16 @@ class ExecutionsContract:
         write(foreign(execution_id))
         seen = store.get(execution_id)
         assert seen is not None
-        store.update(apply_response(seen, answer(START, job(IN_PROGRESS))))
+        store.update(apply_response(seen, response(START, job(IN_PROGRESS))))
         record = read(execution_id, "p-1")
 
         write({**record, "Waves": [*record["Waves"], {"WaveName": "two"}]})
 
         assert _get(store, seen).total_stages == 2
 
-    def test_a_word_of_an_earlier_phase_is_not_for_us(self, store: ExecutionStore, write: Writes) -> None:
+    def test_a_status_that_other_programs_use_before_the_first_poll_is_ignored(
+        self, store: ExecutionStore, write: Writes
+    ) -> None:
         execution_id = _new_id()
         write({**foreign(execution_id), "Status": "PENDING"})
 
@@ -232,7 +234,7 @@ class ExecutionsContract:
         assert execution_id not in [each.execution_id for each in store.open_executions()]
 
     @pytest.mark.parametrize("word", OTHER_STATUSES)
-    def test_a_status_of_another_writer_is_kept_and_stays_open_and_listed(
+    def test_a_status_of_another_writer_is_preserved_and_stays_open_and_listed(
         self, store: ExecutionStore, write: Writes, read: Reads, word: str
     ) -> None:
         seen = store.add(new_execution())
@@ -241,7 +243,7 @@ class ExecutionsContract:
         with pytest.raises(VersionConflict):
             store.update(replace(seen, verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE), closed=True))
         now = _get(store, seen)
-        polled = store.update(apply_response(now, answer(START + 1_000, job(IN_PROGRESS))))
+        polled = store.update(apply_response(now, response(START + 1_000, job(IN_PROGRESS))))
 
         assert (now.other_status, now.status, now.is_open) == (word, Status.RUNNING, True)
         assert [each.execution_id for each in store.open_executions()] == [seen.execution_id]
@@ -299,7 +301,7 @@ class ExecutionsContract:
         assert list(store.unsettled(START + 999_999)) == []
         assert list(store.find()) == [certain]
 
-    def test_open_ones_come_oldest_first_and_all_of_them(self, store: ExecutionStore) -> None:
+    def test_open_executions_are_listed_completely_and_oldest_first(self, store: ExecutionStore) -> None:
         ids = [
             store.add(new_execution(started_at=START + offset * SECOND)).execution_id for offset in (3, 1, 2)
         ]
@@ -308,7 +310,9 @@ class ExecutionsContract:
 
         assert [each for each in found if each in ids] == [ids[1], ids[2], ids[0]]
 
-    def test_a_verdict_that_is_known_and_not_told_leaves_it_open(self, store: ExecutionStore) -> None:
+    def test_a_verdict_that_is_not_reported_yet_leaves_the_execution_open(
+        self, store: ExecutionStore
+    ) -> None:
         added = store.add(new_execution())
         verdict = Verdict(
             Status.PARTIAL, START + 1, EVIDENCE, "s-2: launch failed", True, ("slow",), Status.FAILED
@@ -355,7 +359,7 @@ class ExecutionsContract:
 class ChangesContract(ExecutionsContract):
     """What a store that numbers its writes promises beyond that."""
 
-    def test_what_was_written_since_is_told_once_as_it_is_now(
+    def test_a_changed_execution_is_returned_once_in_its_present_state(
         self, store: ExecutionStore, write: Writes
     ) -> None:
         assert isinstance(store, ChangeLog)

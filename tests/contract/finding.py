@@ -41,7 +41,7 @@ class FindingContract(Contract):
                     break
             assert sorted(found) == sorted(runs)
 
-    def test_a_listed_run_says_what_it_is_and_how_it_ended(self, journal: Journal, now: int) -> None:
+    def test_a_listed_run_has_its_kind_and_its_ending(self, journal: Journal, now: int) -> None:
         run = new_run()
         journal.append(
             [
@@ -126,14 +126,14 @@ class FindingContract(Contract):
         assert listed.last_event_at == now - 1_000
         assert [each.message for each in silent] == ["no event for 200 s; the run is still open"]
 
-    def test_a_run_whose_start_was_never_told_is_listed(self, journal: Journal, now: int) -> None:
+    def test_a_run_without_a_start_is_listed(self, journal: Journal, now: int) -> None:
         one, other = new_run(), new_run()
         journal.append([event(one, now, "agent_start", producer="p", number=1)])
         journal.append([event(other, now - 1, "tool_call")])
 
         assert run_ids(journal.find_runs().runs) == [one, other]
 
-    def test_a_run_whose_start_comes_late_is_found_by_what_that_says(
+    def test_a_run_whose_start_arrives_late_is_found_by_the_fields_of_the_start(
         self, journal: Journal, now: int
     ) -> None:
         late, other = new_run(), new_run()
@@ -218,10 +218,10 @@ class FindingContract(Contract):
         with pytest.raises(InvalidCursor, match="start"):
             journal.find_runs(after=Cursor("nonsense"))
 
-    def test_a_run_that_nobody_knows_is_not_found(self, journal: Journal) -> None:
+    def test_an_unknown_run_is_not_found(self, journal: Journal) -> None:
         assert journal.find_run("wf-nobody-knows") is None
 
-    def test_one_run_is_found_with_all_that_its_events_say(self, journal: Journal, now: int) -> None:
+    def test_one_run_is_found_with_everything_from_its_events(self, journal: Journal, now: int) -> None:
         run = new_run()
         journal.append(
             [

@@ -161,7 +161,7 @@ class FollowedPlay:
             lineage.watches[-1].go_on()
         for index in (0, 1):
             await self._do(Pass(40.0))
-            await self._do(Ship(index, look_between=False))
+            await self._do(Ship(index, poll_between=False))
         await self._do(Pass(40.0))
         last = event(self.run_id, self._clock.now_ms() + 20_000, "workflow_complete")
         self._announced.append(last)

@@ -57,7 +57,7 @@ class DeliveryContract(FollowingBasis):
 
         assert watch.shape == "CFFFFFE"
 
-    async def test_a_run_that_is_over_is_told_and_ends_at_once(
+    async def test_a_run_that_has_ended_is_delivered_and_ends_at_once(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run = new_run()
@@ -109,7 +109,7 @@ class DeliveryContract(FollowingBasis):
             assert {each.run_id for each in watch.events} == {run}
             assert len(watch.events) == len(set(watch.ids)) == 8
 
-    async def test_going_on_from_the_cursor_of_any_item_repeats_nothing_and_loses_nothing(
+    async def test_resuming_from_the_cursor_of_any_item_repeats_nothing_and_loses_nothing(
         self, journal: Journal, make_hub: Callable[..., Hub], open_again: OpenAgain, now: int
     ) -> None:
         run, random = new_run(), Random(7)
@@ -135,7 +135,7 @@ class DeliveryContract(FollowingBasis):
             assert sorted(yielded + rest.ids) == sorted(ids(story)), f"after item {index}: {cursor}"
             assert (ended.reason, ended.status) == (Reason.ENDED, Status.SUCCEEDED)
 
-    async def test_going_on_from_a_cursor_that_was_saved_in_the_middle_of_live_events(
+    async def test_resuming_from_a_cursor_that_was_saved_in_the_middle_of_live_events(
         self, journal: Journal, make_hub: Callable[..., Hub], open_again: OpenAgain, now: int
     ) -> None:
         run = new_run()
@@ -200,7 +200,7 @@ class DeliveryContract(FollowingBasis):
 
         assert back.ids == stays.ids[1:]
 
-    async def test_a_slow_follower_is_told_and_gets_everything_and_the_others_do_not_wait(
+    async def test_a_slow_follower_is_notified_and_gets_everything_and_the_others_do_not_wait(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run = new_run()
@@ -228,7 +228,7 @@ class DeliveryContract(FollowingBasis):
         assert not any(isinstance(item, Missed) for item in quick.items)
         assert slow.shape.count("C") == 1
 
-    async def test_a_journal_that_does_not_answer_is_left_alone_longer_each_time(
+    async def test_a_journal_that_does_not_respond_is_polled_less_often_each_time(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run, loop = new_run(), asyncio.get_running_loop()
@@ -249,7 +249,7 @@ class DeliveryContract(FollowingBasis):
         assert loop.time() < 16
 
     @pytest.mark.parametrize("kind", ["expired-token", "not-found", "access-denied", "no-credentials"])
-    async def test_what_an_operator_has_to_fix_is_reported_once_and_retried_at_the_maximum_interval(
+    async def test_an_error_for_an_operator_is_reported_once_and_retried_at_the_maximum_interval(
         self,
         journal: Journal,
         make_hub: Callable[..., Hub],
@@ -279,7 +279,7 @@ class DeliveryContract(FollowingBasis):
         assert caplog.text.count("cannot be read") == 1
         assert caplog.text.count("can be read again") == 1
 
-    async def test_a_reader_that_begins_in_an_outage_waits_for_its_end(
+    async def test_a_reader_that_starts_in_an_outage_waits_for_its_end(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int, caplog: pytest.LogCaptureFixture
     ) -> None:
         runs = [new_run() for _ in range(3)]

@@ -44,7 +44,7 @@ class EndingsContract(FollowingBasis):
         assert ended.reason is Reason.ENDED
         assert 2.9 <= loop.time() - came_at <= 4.1
 
-    async def test_a_drain_does_not_go_on_for_ever(
+    async def test_a_drain_does_not_last_for_ever(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run, loop = new_run(), asyncio.get_running_loop()
@@ -192,7 +192,7 @@ class EndingsContract(FollowingBasis):
         assert len(stored) == 1
         assert journal.find_run(run).status is Status.DIED  # type: ignore[union-attr]
 
-    async def test_a_dead_process_is_noticed_by_one_who_goes_on_from_a_cursor(
+    async def test_a_follower_that_resumes_from_a_cursor_notices_a_dead_process(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run = new_run()
@@ -219,7 +219,7 @@ class EndingsContract(FollowingBasis):
 
         assert {ended.reason for ended in endings} == {Reason.SILENT}
 
-    async def test_who_started_the_process_may_still_say_how_it_ended(
+    async def test_the_starter_of_the_process_may_still_report_its_ending(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run = new_run()
@@ -238,7 +238,7 @@ class EndingsContract(FollowingBasis):
         assert (ended.reason, ended.message) == (Reason.ENDED, "exit code 3")
         assert len(watch.events) == 2
 
-    async def test_a_dead_process_in_a_journal_that_can_not_be_written_is_told(
+    async def test_a_dead_process_in_a_journal_that_can_not_be_written_is_reported(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         run = new_run()

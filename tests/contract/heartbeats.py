@@ -13,7 +13,7 @@ from tests.contract.making import OpenAgain, event, new_run
 class HeartbeatsContract(Contract):
     """What holds for the heartbeats of processes."""
 
-    def test_the_last_heartbeat_of_each_process_is_kept(self, open_again: OpenAgain, now: int) -> None:
+    def test_the_last_heartbeat_of_each_process_is_stored(self, open_again: OpenAgain, now: int) -> None:
         journal, reader = open_again(), open_again()
         assert isinstance(journal, Heartbeats)
         assert isinstance(reader, Heartbeats)

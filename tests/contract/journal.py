@@ -28,7 +28,7 @@ class JournalContract(
             if self.opens_by_url:
                 assert list(again.read(stored.run_id).events) == [stored]
 
-    def test_closing_twice_is_no_error(self, open_again: OpenAgain) -> None:
+    def test_closing_twice_is_not_an_error(self, open_again: OpenAgain) -> None:
         with open_again() as journal:
             pass
 

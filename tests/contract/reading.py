@@ -58,9 +58,7 @@ class ReadingContract(Contract):
         assert found == events
         assert list(journal.read(run, after=cursor, thorough=True).events) == []
 
-    def test_a_full_page_says_that_more_is_waiting_and_the_last_one_does_not(
-        self, journal: Journal, now: int
-    ) -> None:
+    def test_a_full_page_has_a_next_one_and_the_last_one_does_not(self, journal: Journal, now: int) -> None:
         run = new_run()
         journal.append([event(run, now + index) for index in range(4)])
 
@@ -90,7 +88,7 @@ class ReadingContract(Contract):
         for page in pages:
             assert sum(payload_size(each) for each in page.events[:-1]) < PAGE_BYTES
 
-    def test_reading_on_when_nothing_is_new_gives_nothing(
+    def test_reading_again_without_new_events_returns_nothing(
         self, journal: Journal, clock: FakeClock, now: int
     ) -> None:
         run = new_run()
@@ -103,7 +101,7 @@ class ReadingContract(Contract):
             cursor = page.cursor
             assert list(page.events) == []
 
-    def test_reading_goes_on_from_the_text_of_a_cursor_in_another_process(
+    def test_reading_resumes_from_the_text_of_a_cursor_in_another_process(
         self, open_again: OpenAgain, now: int
     ) -> None:
         run = new_run()
@@ -115,7 +113,7 @@ class ReadingContract(Contract):
 
         assert [*page.events, *found] == events
 
-    def test_a_reader_that_comes_back_after_an_hour_misses_nothing(
+    def test_a_reader_that_resumes_after_an_hour_misses_nothing(
         self, journal: Journal, clock: FakeClock, now: int
     ) -> None:
         run = new_run()
@@ -153,7 +151,7 @@ class ReadingContract(Contract):
         for name in names:
             assert [each.payload["of"] for each in journal.read(name).events] == [name]
 
-    def test_a_long_and_strange_run_id_is_fine(self, journal: Journal, now: int) -> None:
+    def test_a_long_and_unusual_run_id_is_accepted(self, journal: Journal, now: int) -> None:
         run = f"{new_run()}/é?#%&=🚀 \t" + "ü" * 480
         journal.append([event(run, now, "workflow_start")])
 

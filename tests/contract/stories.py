@@ -56,7 +56,7 @@ class Ship:
     """The outbox of a writer is shipped in two parts, with a look by the reader between, and announced."""
 
     writer: int
-    look_between: bool
+    poll_between: bool
 
 
 Step = Write | Read | Restart | Pass | CutOff | Ship
@@ -165,7 +165,7 @@ class FollowedRun:
             self._do(step)
         for index in (0, 1):
             self._do(Pass(3 * HOURS))
-            self._do(Ship(index, look_between=True))
+            self._do(Ship(index, poll_between=True))
         self._read_out()
 
     @property
@@ -187,9 +187,9 @@ class FollowedRun:
                 self._clock.advance(seconds)
             case CutOff(writer):
                 self._writers[writer].cut_off = True
-            case Ship(writer, look_between):
+            case Ship(writer, poll_between):
                 self._announcements += self._writers[writer].ship(
-                    lambda: self._do(Read(3)) if look_between else None
+                    lambda: self._do(Read(3)) if poll_between else None
                 )
 
     def _read(self, limit: int, *, thorough: bool = False) -> bool:

@@ -27,7 +27,7 @@ from tests.contract.executions import (
     new_execution,
 )
 from tests.contract.tables import REGION, Shared, client_of, delete_table
-from tests.unit.executions.making import IN_PROGRESS, START, answer, job
+from tests.unit.executions.making import IN_PROGRESS, START, job, response
 
 POLL_STATE_TYPE: Any = {"AttributeName": POLL_STATE, "AttributeType": "S"}
 SPARSE: Any = {
@@ -67,7 +67,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
 
         return read
 
-    def test_a_write_whose_answer_was_lost_is_success_when_it_is_made_again(
+    def test_a_write_whose_response_was_lost_succeeds_when_it_is_repeated(
         self, store: DynamoExecutionStore
     ) -> None:
         added = store.add(fresh := new_execution())
@@ -77,7 +77,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
         assert again == added
         assert store.update(claimed) == store.update(claimed)
 
-    def test_a_rivals_write_is_not_taken_for_an_own_one_whose_answer_was_lost(
+    def test_the_write_of_another_writer_is_not_mistaken_for_one_whose_response_was_lost(
         self, store: DynamoExecutionStore
     ) -> None:
         mine = store.update(replace(store.add(new_execution()), lease_holder="mine", lease_until=1_000))
@@ -87,7 +87,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
             store.update(mine)  # changes nothing but the version, which the rival's write has too
 
     @pytest.mark.parametrize("broken", [{"Waves": "none"}, {"Waves": [1]}, {"Deadline": "soon"}])
-    def test_a_record_that_makes_no_sense_hides_no_other(
+    def test_an_invalid_record_hides_no_other(
         self,
         store: DynamoExecutionStore,
         write: Writes,
@@ -106,7 +106,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
         self, store: DynamoExecutionStore, write: Writes, read: Reads
     ) -> None:
         seen = store.update(
-            apply_response(store.add(new_execution()), answer(START + 1_000, job(IN_PROGRESS)))
+            apply_response(store.add(new_execution()), response(START + 1_000, job(IN_PROGRESS)))
         )
         record = read(seen.execution_id, "p-1")
         theirs = {"ExecutionId", "PlanId", "StartTime", "ExecutionType", "Waves", "LastPolledTime"}
@@ -114,7 +114,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
 
         (found,) = {list_position(each): each for each in store.unsettled(START)}.values()
         listed = store.find()
-        store.update(apply_response(found, answer(START + 2_000, job(IN_PROGRESS))))
+        store.update(apply_response(found, response(START + 2_000, job(IN_PROGRESS))))
 
         assert (found.key, found.is_open, found.version) == (seen.key, True, 0)
         assert (found.run_id, [each.key for each in listed]) == (seen.run_id, [seen.key])
@@ -129,7 +129,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
 
         assert list(store.unsettled(START)) == list(store.open_executions()) == []
 
-    def test_a_table_that_is_not_there_is_named(self, engine_url: str) -> None:
+    def test_a_missing_table_is_named(self, engine_url: str) -> None:
         store = SharedExecutionStore(TableAddress(table="no-such-table", region=REGION, endpoint=engine_url))
 
         with pytest.raises(TableProblem, match="Table 'no-such-table' for executions was not found"):
@@ -152,7 +152,7 @@ class TestTableOfAnEarlierRelease(TestDynamoExecutionStore):
             store, write, read, word
         )
 
-    def test_a_status_that_is_not_configured_is_not_found_and_the_log_says_so(
+    def test_a_status_that_is_not_configured_is_not_found_and_logged(
         self, store: DynamoExecutionStore, write: Writes, read: Reads, caplog: pytest.LogCaptureFixture
     ) -> None:
         seen = store.add(new_execution())

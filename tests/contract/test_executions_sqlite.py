@@ -82,7 +82,7 @@ class TestSqliteExecutionStore(ChangesContract, IdentityContract):
             list(other.open_executions())
         other.close()
 
-    def test_what_an_earlier_release_polled_is_open_under_a_status_of_another_writer(
+    def test_an_execution_that_an_earlier_release_polled_is_open_under_a_status_of_another_writer(
         self, path: Path
     ) -> None:
         folder = files("longwatch.executions.stores") / "migrations"

@@ -37,7 +37,7 @@ class SimulatedContract(FollowingContract):
         address = TableAddress(table="simulated", layout=self.layout)
         return lambda: DynamoJournal(table, address, clock=clock, in_flight=1)
 
-    async def test_a_late_event_that_only_the_others_have_seen_is_not_lost_on_one_who_joins(
+    async def test_a_late_event_that_only_earlier_followers_have_seen_reaches_a_joining_follower(
         self, journal: Journal, make_hub: MakeHub, now: int
     ) -> None:
         run = new_run()
@@ -58,7 +58,7 @@ class SimulatedContract(FollowingContract):
         assert there.events == [first, late]
         assert joins.events == [late]
 
-    async def test_a_late_event_that_only_the_one_who_joins_has_seen_does_not_come_twice(
+    async def test_a_late_event_that_only_the_joining_follower_has_seen_is_not_delivered_twice(
         self, journal: Journal, make_hub: MakeHub, now: int
     ) -> None:
         run = new_run()
@@ -76,7 +76,7 @@ class SimulatedContract(FollowingContract):
         assert there.events == [first, late]
         assert joins.events == [late, first]
 
-    async def test_what_was_shipped_and_is_not_announced_yet_does_not_come_twice_to_one_who_joins_meanwhile(
+    async def test_shipped_events_that_are_not_announced_yet_reach_a_joining_follower_once(
         self, journal: Journal, make_hub: MakeHub, now: int
     ) -> None:
         run = new_run()
@@ -152,7 +152,7 @@ class RefusesOnce:
         return self._journal.read(run_id, **options)
 
 
-def test_whoever_gives_up_on_silence_waits_in_peace_while_news_gather_and_the_journal_is_away() -> None:
+def test_a_watch_with_a_silence_limit_waits_while_events_queue_and_the_journal_is_unavailable() -> None:
     clock, run = LoopClock(), new_run()
     address = TableAddress(table="simulated", layout="workflow")
 
@@ -185,7 +185,7 @@ class HidesHistory(RefusesOnce):
         return self._journal.read(run_id, **options)
 
 
-def test_whoever_goes_on_from_a_cursor_waits_for_stragglers_of_producers_it_has_not_seen() -> None:
+def test_a_follower_that_resumes_waits_for_late_events_of_producers_it_has_not_seen() -> None:
     clock, run = LoopClock(), new_run()
     address = TableAddress(table="simulated", layout="workflow")
 

@@ -46,7 +46,7 @@ class TestMemoryJournal(FollowingContract):
         journal = MemoryJournal(clock=clock)
         return lambda: journal
 
-    async def test_whoever_leaves_before_anything_was_heard_leaves_nothing_behind(
+    async def test_a_follower_that_leaves_before_the_first_signal_leaves_nothing_behind(
         self, clock: LoopClock
     ) -> None:
         journal = CountingJournal(clock=clock)

@@ -14,7 +14,7 @@ from tests.contract.stories import FollowedRun, Story, stories
 class TimesContract(Contract):
     """What holds however the times of events come about."""
 
-    def test_two_events_in_one_millisecond_are_both_kept(self, journal: Journal, now: int) -> None:
+    def test_two_events_in_one_millisecond_are_both_stored(self, journal: Journal, now: int) -> None:
         run = new_run()
         first = event(run, now, producer="p", number=1)
         second = event(run, now, producer="p", number=2)
@@ -24,7 +24,9 @@ class TimesContract(Contract):
 
         assert list(journal.read(run).events) == [first, second]
 
-    def test_a_burst_in_one_millisecond_is_kept_whole(self, open_again: OpenAgain, now: int) -> None:
+    def test_every_event_of_a_burst_in_one_millisecond_is_stored(
+        self, open_again: OpenAgain, now: int
+    ) -> None:
         run = new_run()
         events = [event(run, now, producer="p", number=number) for number in range(1, 151)]
 
@@ -67,7 +69,7 @@ class TimesContract(Contract):
 
         assert list(page.events) == [late]
 
-    def test_a_late_event_comes_without_asking_for_it_in_a_while(
+    def test_a_late_event_is_read_by_the_next_look_back(
         self, journal: Journal, clock: FakeClock, now: int
     ) -> None:
         run = new_run()
@@ -81,7 +83,7 @@ class TimesContract(Contract):
 
         assert list(page.events) == [late]
 
-    def test_a_missing_number_is_looked_for_soon(self, journal: Journal, clock: FakeClock, now: int) -> None:
+    def test_a_missing_number_is_read_again_soon(self, journal: Journal, clock: FakeClock, now: int) -> None:
         run = new_run()
         first, missing, third = (
             event(run, now + at, producer="p", number=n) for n, at in ((1, 0), (2, -9_000), (3, 1))

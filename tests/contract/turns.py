@@ -60,7 +60,7 @@ class TurnsContract(EndingContract, StreamingContract):
         assert [project.id for project in found.projects()] == ["p"]
         assert [each.id for each in found.conversations("p")] == ["s"]
 
-    def test_ids_are_made_for_what_has_none(self, session: Session) -> None:
+    def test_missing_ids_are_generated(self, session: Session) -> None:
         project = session.all.create_project()
         conversation = session.all.create_conversation(project.id)
 
@@ -78,7 +78,7 @@ class TurnsContract(EndingContract, StreamingContract):
         assert again == first
         assert len(other.projects()) == len(other.conversations("p")) == len(other.turns("p", "s")) == 1
 
-    def test_what_was_made_in_half_is_made_whole(
+    def test_an_incomplete_creation_is_completed(
         self, session: Session, other: Conversations, now: int
     ) -> None:
         session.journal.append(
@@ -95,7 +95,7 @@ class TurnsContract(EndingContract, StreamingContract):
         assert [project.id for project in other.projects()] == ["p", "half"]
         assert [each.id for each in other.conversations("p")] == ["s", "half"]
 
-    def test_an_id_that_names_something_else_is_refused(self, session: Session) -> None:
+    def test_an_id_of_another_resource_is_refused(self, session: Session) -> None:
         session.all.create_conversation("p", "elsewhere")
         session.all.create_turn("p", "elsewhere", id="turn-mine")
 
@@ -105,7 +105,7 @@ class TurnsContract(EndingContract, StreamingContract):
             session.all.create_turn("p", "s", id="turn-mine")
 
     @pytest.mark.parametrize("id", ["", ".", "-x", "a/b", "a:b", "x" * 101, "ä", "a\n"])
-    def test_an_id_that_could_mean_something_else_is_refused(self, session: Session, id: str) -> None:
+    def test_an_ambiguous_id_is_refused(self, session: Session, id: str) -> None:
         with pytest.raises(InvalidInput):
             session.all.create_project(id)
         with pytest.raises(InvalidInput):
@@ -113,7 +113,7 @@ class TurnsContract(EndingContract, StreamingContract):
         with pytest.raises(InvalidInput):
             session.all.create_turn("p", "s", id=f"turn-{id}" if id in ("a/b", "a:b", "") else id)
 
-    def test_what_is_not_there_is_named(self, session: Session) -> None:
+    def test_a_missing_resource_is_named(self, session: Session) -> None:
         turn = session.turn()
         session.all.create_conversation("p", "other")
 
@@ -250,7 +250,7 @@ class TurnsContract(EndingContract, StreamingContract):
         assert session.all.turn("p", "s", turn).missing_lines == ((1, 3),)
 
     @pytest.mark.parametrize("first", [0, 1])
-    def test_blank_lines_and_lines_without_numbers_are_no_gap(
+    def test_blank_lines_and_lines_without_numbers_are_not_a_gap(
         self, session: Session, other: Conversations, first: int
     ) -> None:
         turn, fields = session.turn(), assistant(text("x"))
@@ -268,7 +268,7 @@ class TurnsContract(EndingContract, StreamingContract):
         found = other.turn("p", "s", turn)
         assert (fed.missing, found.missing_lines, found.block_count) == ((), (), 5)
 
-    def test_other_content_under_a_number_that_is_taken_is_kept_too(self, session: Session) -> None:
+    def test_other_content_under_a_used_number_is_stored_too(self, session: Session) -> None:
         turn = session.turn()
 
         session.all.feed("p", "s", turn, [assistant(text("one"))], first_line=1)
@@ -289,7 +289,7 @@ class TurnsContract(EndingContract, StreamingContract):
         blocks = session.all.turn("p", "s", turn).blocks
         assert [block.content["text"] for block in blocks] == ["named", "nameless", "nameless"]
 
-    def test_a_line_that_is_no_json_stops_there_and_says_what_was_stored(
+    def test_a_line_that_is_not_json_stops_the_feed_with_the_number_of_stored_lines(
         self, session: Session, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -314,7 +314,7 @@ class TurnsContract(EndingContract, StreamingContract):
 
         assert session.all.turn("p", "s", turn).wire_status == "pending"
 
-    def test_lines_after_the_end_are_refused_and_those_before_it_kept(
+    def test_lines_after_the_end_are_refused_and_those_before_it_stored(
         self, session: Session, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -340,7 +340,7 @@ class TurnsContract(EndingContract, StreamingContract):
             json.loads(each) for each in unknown
         ]
 
-    def test_output_between_the_lines_is_kept_where_that_is_wanted(self, session: Session) -> None:
+    def test_output_between_the_lines_is_stored_on_request(self, session: Session) -> None:
         turn = session.turn()
 
         fed = session.all.feed("p", "s", turn, ["Loading…", assistant(text("hi"))], keep_output=True)

@@ -55,7 +55,7 @@ class EndingContract(RacingContract):
 
     @pytest.mark.parametrize("second", ENDS)
     @pytest.mark.parametrize("first", ENDS)
-    def test_the_first_ending_is_the_answer_to_everybody(
+    def test_the_first_ending_is_returned_to_every_caller(
         self,
         session: Session,
         meanwhile: Meanwhile,
@@ -94,7 +94,7 @@ class EndingContract(RacingContract):
         assert state.status is (Status.DIED if when == "never" else Status.SUCCEEDED)
         assert endings(session.journal, turn) == [ending_id(turn)]
 
-    def test_an_interrupt_and_a_result_at_the_same_time_have_one_answer(
+    def test_an_interrupt_and_a_result_at_the_same_time_have_one_outcome(
         self, session: Session, open_again: OpenAgain, clock: FakeClock
     ) -> None:
         feeder, user = (Conversations(open_again(), clock) for _ in range(2))
@@ -139,7 +139,7 @@ class EndingContract(RacingContract):
         assert stored.payload["result"] == "all done"
         assert other.turn("p", "s", turn).wire_status == "completed"
 
-    def test_a_result_whose_answer_was_lost_ends_the_turn_when_it_is_fed_again(
+    def test_a_result_whose_response_was_lost_ends_the_turn_when_it_is_fed_again(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations
     ) -> None:
         turn, lines = session.turn(), [assistant(text("a")), result()]
@@ -178,7 +178,7 @@ class EndingContract(RacingContract):
         events = sorted(read_all(session.journal, turn)[0], key=lambda each: each.order)
         assert [each.type for each in events][-4:] == ["block", "block", "turn_result", "turn_completed"]
 
-    def test_a_turn_that_ends_long_after_its_creation_ends_for_those_who_follow_it(
+    def test_a_turn_that_ends_long_after_its_creation_ends_for_its_followers(
         self, session: Session, other: Conversations, clock: FakeClock
     ) -> None:
         turn = session.turn()
@@ -213,7 +213,7 @@ class EndingContract(RacingContract):
             ("failure", "end well", []),  # the agent itself reported the failure
         ],
     )
-    def test_a_later_outcome_corrects_the_run_and_leaves_the_turn_as_it_was_told(
+    def test_a_later_outcome_corrects_the_run_and_leaves_the_reported_turn_unchanged(
         self,
         session: Session,
         meanwhile: Meanwhile,
@@ -269,7 +269,7 @@ class EndingContract(RacingContract):
         assert other.turn("p", "s", turn).wire_status == "completed"
         assert other.interrupt("p", "s", turn).wire_status == "completed"
 
-    def test_a_success_with_a_denied_tool_is_partial_and_says_so(
+    def test_a_success_with_a_denied_tool_is_partial_with_a_reason(
         self, session: Session, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -298,7 +298,7 @@ class EndingContract(RacingContract):
 
     @pytest.mark.parametrize("batches", [1, 2])
     @pytest.mark.parametrize("defer_end", [False, True])
-    def test_a_codex_turn_with_a_declined_command_is_partial_and_says_so(
+    def test_a_codex_turn_with_a_declined_command_is_partial_with_a_reason(
         self, session: Session, other: Conversations, batches: int, defer_end: bool
     ) -> None:
         turn = session.turn()

@@ -90,7 +90,7 @@ class RacingContract(Contract):
         """A writer who is overtaken by what happens `meanwhile`."""
         return Conversations(meanwhile, clock)  # type: ignore[arg-type]
 
-    def test_lines_that_were_on_their_way_when_a_turn_was_interrupted_are_kept_and_it_stays_failed(
+    def test_lines_in_flight_during_an_interrupt_are_stored_and_the_turn_stays_failed(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -103,7 +103,7 @@ class RacingContract(Contract):
         with pytest.raises(TurnEnded):
             slow.feed("p", "s", turn, [assistant(text("more"))])
 
-    def test_the_same_lines_fed_by_two_at_once_are_one(
+    def test_the_same_lines_fed_twice_at_once_are_stored_once(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -116,7 +116,7 @@ class RacingContract(Contract):
         assert [block.content["text"] for block in found.blocks] == ["a", "b", "c"]
         assert found.wire_status == "completed"
 
-    def test_a_named_line_fed_by_two_at_once_without_numbers_is_one(
+    def test_a_named_line_fed_twice_at_once_without_numbers_is_stored_once(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -128,7 +128,7 @@ class RacingContract(Contract):
         texts = [str(block.content["text"]) for block in other.turn("p", "s", turn).blocks]
         assert sorted(texts) == ["once", "x"]
 
-    def test_what_was_written_is_read_although_the_clock_of_another_writer_is_ahead(
+    def test_a_write_can_be_read_although_the_clock_of_another_writer_is_ahead(
         self, session: Session, open_again: OpenAgain, clock: FakeClock
     ) -> None:
         turn, ahead = session.turn(), TickingClock()
@@ -141,7 +141,7 @@ class RacingContract(Contract):
         assert session.all.turn("p", "s", turn).block_count == 2
         assert session.all.turns("p", "s")[0].block_count == 2
 
-    def test_of_two_turns_made_at_once_one_goes_on(
+    def test_of_two_turns_created_at_once_one_continues(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
     ) -> None:
         made: list[TurnState] = []
@@ -346,7 +346,7 @@ class RacingContract(Contract):
         assert all(state == folded for state in states)
         assert folded.wire_status == "failed"
 
-    def test_a_feed_whose_answer_was_lost_is_made_again_with_the_same_lines(
+    def test_a_feed_whose_response_was_lost_is_repeated_with_the_same_lines(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
     ) -> None:
         turn = session.turn()
@@ -365,7 +365,7 @@ class RacingContract(Contract):
         assert (again.accepted, again.blocks, again.status) == (3, 1, "completed")
         assert other.turn("p", "s", turn).block_count == 2
 
-    def test_a_turn_whose_process_is_gone_ends_when_it_is_looked_at(
+    def test_a_turn_whose_process_is_gone_ends_when_it_is_read(
         self, session: Session, other: Conversations, clock: FakeClock
     ) -> None:
         turn = session.turn()
@@ -384,7 +384,7 @@ class RacingContract(Contract):
         assert f"Process {child.pid}" in (later.error or "")
         assert session.all.turn("p", "s", turn) == later
 
-    def test_a_turn_whose_process_is_on_another_machine_goes_on(
+    def test_a_turn_whose_process_is_on_another_machine_continues(
         self, session: Session, clock: FakeClock
     ) -> None:
         turn = session.turn()

@@ -20,7 +20,7 @@ from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.executions.sources.declaration_parser import KEYS
 from longwatch.executions.sources.declarations import Declaration
-from longwatch.executions.sources.registry import sources as known_sources
+from longwatch.executions.sources.registry import sources as registered_sources
 from longwatch.executions.sources.shipped import AWS, CI, HTTP
 from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import CALL_WORDS
@@ -190,7 +190,7 @@ def sources() -> str:
     rows = ["| what to type | source | what it is | asks |", "|---|---|---|---|"]
     calls = {each.name: _calls(each) for each in AWS.values()} | {"drs": "`drs:DescribeJobs`"}
     calls |= dict.fromkeys([*CI, "http"], "GET")
-    for each in known_sources().entries:
+    for each in registered_sources().entries:
         asks = calls.get(each.name, "the kernel")
         rows.append(f"| `{each.usage}` | `{each.name}` | {_cell(each.about)} | {asks} |")
     return "\n".join(rows)

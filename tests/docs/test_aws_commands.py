@@ -35,7 +35,7 @@ def test_every_aws_command_of_a_page_exists_with_its_options(page: Page) -> None
     wrong = [
         f"aws {service} {operation}: {', '.join(sorted(unknown))}"
         for service, operation, options in aws_commands(page)
-        if (unknown := options - known_options(service, operation))
+        if (unknown := options - options_of(service, operation))
     ]
 
     assert wrong == []
@@ -56,8 +56,8 @@ def test_the_options_on_continued_lines_are_read() -> None:
 
 def test_a_command_that_does_not_exist_is_noticed() -> None:
     with pytest.raises(AssertionError, match="aws dynamodb has no update-tables"):
-        known_options("dynamodb", "update-tables")
-    assert "table" not in known_options("dynamodb", "update-table")
+        options_of("dynamodb", "update-tables")
+    assert "table" not in options_of("dynamodb", "update-table")
 
 
 def aws_commands(page: Page) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -69,7 +69,7 @@ def aws_commands(page: Page) -> Iterator[tuple[str, str, frozenset[str]]]:
 
 
 @cache
-def known_options(service: str, operation: str) -> frozenset[str]:
+def options_of(service: str, operation: str) -> frozenset[str]:
     """What the AWS CLI takes for this operation: it makes its words from the service's model."""
     if (service, operation) in OF_THE_CLI_ITSELF:
         return OF_THE_CLI_ITSELF[service, operation] | GLOBAL_OPTIONS

@@ -19,7 +19,7 @@ def test_every_block_of_a_page_runs_from_top_to_bottom(page: Page, tmp_path: Pat
         reader.read(page)
 
 
-def test_a_block_that_is_not_run_says_why_and_there_are_few() -> None:
+def test_a_block_that_is_not_run_has_a_reason_and_there_are_few() -> None:
     marked = [
         block
         for page in all_pages()
@@ -37,7 +37,7 @@ def test_a_block_that_is_not_run_is_at_least_python() -> None:
                 compile(block.text, block.where, "exec")
 
 
-def test_every_block_names_a_language_that_somebody_looks_after() -> None:
+def test_every_block_names_a_language_that_a_test_covers() -> None:
     blocks = [block for page in all_pages() for block in page.blocks()]
 
     strange = [f"{block.where}: {block.language!r}" for block in blocks if block.language not in LANGUAGES]

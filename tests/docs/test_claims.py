@@ -80,7 +80,7 @@ def test_every_command_takes_the_options_that_the_reference_names() -> None:
     assert lacking == []
 
 
-def test_the_reference_says_which_commands_print_json() -> None:
+def test_the_reference_lists_the_commands_that_print_json() -> None:
     text = page("reference/cli.md").text.partition("## JSON")[2].partition("\n<!--")[0]
     documented = {
         name: formats

@@ -105,7 +105,7 @@ def test_an_example_runs_by_itself(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_files_and_tests_that_pages_name_are_there() -> None:
+def test_files_and_tests_that_pages_name_exist() -> None:
     tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
     missing = []
     for page in all_pages():
@@ -121,7 +121,7 @@ def test_files_and_tests_that_pages_name_are_there() -> None:
     assert missing == []
 
 
-def test_classes_that_the_glossary_names_are_there() -> None:
+def test_classes_that_the_glossary_names_exist() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
     defined = set(re.findall(r"^(?:class|type) (\w+)|^(\w+) = ", code, re.MULTILINE))
     rows = re.findall(r"^\| \*\*.* \| ([^|]+) \|$", Page(ROOT / "docs/glossary.md").text, re.MULTILINE)
@@ -132,7 +132,7 @@ def test_classes_that_the_glossary_names_are_there() -> None:
     assert named - {name for pair in defined for name in pair} == set()
 
 
-def test_files_and_packages_that_the_architecture_names_are_there() -> None:
+def test_files_and_packages_that_the_architecture_names_exist() -> None:
     text = Page(ROOT / "docs/architecture.md").text
     names = "|".join(PACKAGES)
     files = re.findall(rf"(?<![\w/])(?:{names})/[\w/-]+\.(?:py|js)\b", text)

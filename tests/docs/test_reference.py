@@ -57,7 +57,7 @@ def test_every_event_type_is_in_the_reference() -> None:
     assert source.event_types() - documented == set()
 
 
-def test_the_reference_lists_no_event_type_as_ours_that_the_code_does_not_know() -> None:
+def test_the_reference_lists_no_event_type_as_ours_that_the_code_does_not_define() -> None:
     text = page("reference/events.md").text
     ours = text.partition("## Types that longwatch writes")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)`", ours, re.MULTILINE)

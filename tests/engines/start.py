@@ -107,7 +107,7 @@ class Engine:
             if not self.running or time.monotonic() > give_up_at:
                 self.kill()
                 raise EngineFailed(
-                    f"{type(self).__name__} did not start on port {self.port}:\n{self._said()}"
+                    f"{type(self).__name__} did not start on port {self.port}:\n{self._output()}"
                 )
             time.sleep(ASK_EVERY_SECONDS)
         return self
@@ -121,7 +121,7 @@ class Engine:
         except OSError:
             return False
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         if self._log is None:
             return ""
         self._log.seek(0)

@@ -27,7 +27,9 @@ def test_a_durable_engine_comes_back_on_its_port_with_its_tables(durable_dynamod
     assert client.list_tables()["TableNames"] == ["kept"]
 
 
-def test_a_missing_engine_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_of_a_missing_engine_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(start, "MINISTACK_PYTHON", tmp_path / "nothing")
     monkeypatch.setattr(start, "ENGINES", tmp_path)
 

@@ -147,7 +147,7 @@ def test_processes_that_a_test_leaves_are_ended_and_reported(outcome: Outcome) -
     assert not outcome.still_runs("child")
 
 
-def test_what_a_fixture_shares_is_left_running(outcome: Outcome) -> None:
+def test_processes_that_a_fixture_shares_are_left_running(outcome: Outcome) -> None:
     assert "test_that_starts_what_others_share" not in outcome.output
     assert "test_that_shares_it" not in outcome.output
 

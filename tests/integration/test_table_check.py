@@ -62,7 +62,7 @@ def test_a_table_of_its_layout_is_good(endpoint: str, layout: str) -> None:
     assert report.ttl == "DISABLED"
 
 
-def test_a_table_of_the_other_layout_is_told_apart(endpoint: str) -> None:
+def test_a_table_of_the_other_layout_is_distinguished(endpoint: str) -> None:
     name = create(endpoint, "session")
 
     with pytest.raises(TableProblem, match="layout=session") as caught:
@@ -71,7 +71,7 @@ def test_a_table_of_the_other_layout_is_told_apart(endpoint: str) -> None:
     assert caught.value.kind == "wrong-keys"
 
 
-def test_a_table_that_is_not_there_leads_to_the_template(endpoint: str) -> None:
+def test_a_missing_table_leads_to_the_template(endpoint: str) -> None:
     with pytest.raises(TableProblem, match=r"aws cloudformation deploy .* TableName=nowhere") as caught:
         check_table(TableAddress(table="nowhere", region=REGION, endpoint=endpoint))
 
@@ -103,7 +103,7 @@ def test_tables_of_documents_and_executions_that_are_good_are_described(endpoint
     assert report.status == "ACTIVE"
 
 
-def test_a_table_that_not_everybody_needs_is_no_problem_if_it_is_missing(endpoint: str) -> None:
+def test_a_missing_optional_table_is_not_a_problem(endpoint: str) -> None:
     settings = settings_at(endpoint)
 
     documents, executions = documents_at(settings), executions_at(settings)
@@ -127,7 +127,7 @@ def test_a_table_that_was_chosen_and_is_missing_or_of_another_shape_is_a_problem
     assert "PK (S) and SK (S), but documents need" in problem(bare)
 
 
-def test_a_table_without_its_index_is_told(endpoint: str) -> None:
+def test_a_table_without_its_index_is_reported(endpoint: str) -> None:
     name = f"check-{uuid.uuid4().hex[:8]}"
     boto3.client("dynamodb", region_name=REGION, endpoint_url=endpoint).create_table(
         TableName=name,

@@ -110,8 +110,8 @@ def _fill_table(store: DynamoExecutionStore, found: Iterator[Record]) -> None:
             for each in some
         ]
         while puts:
-            answer = client.batch_write_item(RequestItems={store.address.table: puts})
-            puts = answer["UnprocessedItems"].get(store.address.table, [])
+            response = client.batch_write_item(RequestItems={store.address.table: puts})
+            puts = response["UnprocessedItems"].get(store.address.table, [])
 
     with ThreadPoolExecutor(WRITERS) as writers:
         list(writers.map(write, _batches(found)))

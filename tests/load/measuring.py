@@ -86,10 +86,10 @@ class Meter:
     ) -> Mapping[str, Any]:
         """Make this query, which may need boto3 or not."""
         began = self._began.query_at = time.perf_counter()
-        answer = query(request)
+        response = query(request)
         if self._began.query_at is not None:  # else boto3 was needed, which has been seen
-            self.calls.append(Call("Query", time.perf_counter() - began, answer.get("ScannedCount", 0)))
-        return answer
+            self.calls.append(Call("Query", time.perf_counter() - began, response.get("ScannedCount", 0)))
+        return response
 
     def _before(self, **_: Any) -> None:
         self._began.at = time.perf_counter()

@@ -68,7 +68,7 @@ class Functions:
 @pytest.mark.parametrize(
     ("backend", "count"), crowds(in_tables=CONCURRENT if FULL else (10, 50)), indirect=["backend"]
 )
-def test_functions_ask_about_each_execution_as_often_as_its_phases_want(
+def test_functions_poll_each_execution_as_often_as_its_phases_require(
     count: int, backend: Backend, drs: DrsSimulator, source: DrsSource, clock: FakeClock
 ) -> None:
     kinds = crowd(count, backend.store, drs, clock)
@@ -89,7 +89,7 @@ def test_functions_ask_about_each_execution_as_often_as_its_phases_want(
 @pytest.mark.parametrize(
     ("backend", "count"), crowds(in_tables=CONCURRENT if FULL else (10,)), indirect=["backend"]
 )
-def test_one_process_asks_about_all_of_them_in_one_call(
+def test_one_process_polls_all_executions_in_one_call(
     count: int, backend: Backend, drs: DrsSimulator, source: DrsSource, clock: FakeClock
 ) -> None:
     kinds = crowd(count, backend.store, drs, clock)
@@ -161,5 +161,5 @@ def report(what: str, backend: Backend, polls: Timings, count: int) -> None:
             print_line(f"  for each execution, its {whose}: {each}")
 
 
-def test_every_kind_of_end_is_among_them() -> None:
+def test_every_kind_of_ending_occurs() -> None:
     assert {kind.ends for kind in KINDS} == {Status.SUCCEEDED, Status.PARTIAL, Status.FAILED}

@@ -34,7 +34,7 @@ def closed(backend: Backend, clock: FakeClock) -> int:
     return count
 
 
-def test_a_thousand_open_ones_are_found_handed_out_and_leased(
+def test_a_thousand_open_executions_are_found_dispatched_and_leased(
     backend: Backend, closed: int, clock: FakeClock
 ) -> None:
     handed: list[Execution] = []

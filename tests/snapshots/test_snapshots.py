@@ -23,7 +23,7 @@ def test_a_snapshot_is_up_to_date(name: str) -> None:
     assert not shown, f"changed; if that is intended, run `{surface.UPDATE}` and commit the result\n{shown}"
 
 
-def test_no_file_is_left_of_a_snapshot_that_is_gone() -> None:
+def test_no_file_of_a_removed_snapshot_is_left() -> None:
     files = {path.name for path in surface.SNAPSHOTS.iterdir() if path.suffix in (".txt", ".json")}
 
     assert files == set(surface.PARTS)

@@ -29,10 +29,10 @@ class ActingAgent:
                 payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 agent.requests.append(payload)
                 try:
-                    answer, status = agent.handle(payload), 200
+                    response, status = agent.handle(payload), 200
                 except Exception as error:  # noqa: BLE001 - as any server answers
-                    answer, status = {"error": str(error)}, 500
-                body = json.dumps(answer).encode()
+                    response, status = {"error": str(error)}, 500
+                body = json.dumps(response).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

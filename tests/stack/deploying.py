@@ -81,5 +81,5 @@ def configure(url: str, **settings: object) -> None:
     """Change how the engine's Step Functions behaves."""
     body = json.dumps({f"stepfunctions.{name}": value for name, value in settings.items()}).encode()
     request = urllib.request.Request(f"{url}/_ministack/config", data=body, method="POST")
-    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
-        assert set(json.load(answer)["applied"]) == {f"stepfunctions.{name}" for name in settings}
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
+        assert set(json.load(response)["applied"]) == {f"stepfunctions.{name}" for name in settings}

@@ -27,7 +27,7 @@ from tests.engines.start import MiniStack
 from tests.stack.deploying import REGION, client, deploy, ended, settled, uploaded
 from tests.stack.templates import ROOT, TABLE_TEMPLATE
 
-LOOK_AGAIN_SECONDS = 0.25
+POLL_SECONDS = 0.25
 
 T = TypeVar("T")
 
@@ -80,12 +80,12 @@ class Deployed:
 
     def poll(self, execution_id: str) -> dict[str, Any]:
         """Call the poller, and wait for what it says."""
-        answer = self.client("lambda").invoke(
+        response = self.client("lambda").invoke(
             FunctionName=self.outputs["PollerFunctionName"],
             Payload=json.dumps({"execution_id": execution_id, "plan_id": "plan"}).encode(),
         )
-        result: dict[str, Any] = json.loads(answer["Payload"].read())
-        assert "FunctionError" not in answer, result
+        result: dict[str, Any] = json.loads(response["Payload"].read())
+        assert "FunctionError" not in response, result
         return result
 
     def get(self, execution_id: str) -> Execution:
@@ -170,7 +170,7 @@ def until(ask: Callable[[], T | None], *, within: float, what: str) -> T:
     give_up_at = time.monotonic() + within
     while (found := ask()) is None:
         assert time.monotonic() < give_up_at, f"after {within:.0f} s it is still not so that {what}"
-        time.sleep(LOOK_AGAIN_SECONDS)
+        time.sleep(POLL_SECONDS)
     return found
 
 

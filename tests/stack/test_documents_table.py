@@ -57,7 +57,7 @@ class TestTheTemplate:
         assert (index["IndexName"], keys(index["KeySchema"])) == (CHANGES, [PARTITION, CHANGED])
         assert index["Projection"] == {"ProjectionType": "ALL"}
 
-    def test_it_is_billed_on_demand_kept_and_never_expires(
+    def test_it_is_billed_on_demand_retained_and_never_expires(
         self, template: dict[str, Any], table: dict[str, Any]
     ) -> None:
         (resource,) = template["Resources"].values()
@@ -69,9 +69,7 @@ class TestTheTemplate:
             "Retain",
         )
 
-    def test_its_texts_tell_what_it_costs_how_to_deploy_it_and_its_limit(
-        self, template: dict[str, Any]
-    ) -> None:
+    def test_its_texts_state_its_cost_its_deployment_and_its_limit(self, template: dict[str, Any]) -> None:
         text = DOCUMENTS_TEMPLATE.read_text(encoding="utf-8")
 
         assert "Billed on demand" in template["Description"]
@@ -80,7 +78,7 @@ class TestTheTemplate:
 
 
 @pytest.mark.needs_ministack
-def test_documents_are_kept_in_a_table_that_cloudformation_made(ministack_url: str) -> None:
+def test_documents_are_stored_in_a_table_that_cloudformation_created(ministack_url: str) -> None:
     name = f"documents-{uuid.uuid4().hex[:8]}"
     stacks = boto3.client("cloudformation", region_name=REGION, endpoint_url=ministack_url)
     stacks.create_stack(
@@ -101,7 +99,9 @@ def test_documents_are_kept_in_a_table_that_cloudformation_made(ministack_url: s
 
 
 @pytest.mark.needs_java
-def test_documents_are_kept_on_amazons_own_engine(dynamodb_local_url: str, template: dict[str, Any]) -> None:
+def test_documents_are_stored_on_amazons_own_engine(
+    dynamodb_local_url: str, template: dict[str, Any]
+) -> None:
     client = boto3.client("dynamodb", region_name=REGION, endpoint_url=dynamodb_local_url)
     (name,) = create_tables(client, template, TableName=f"documents-{uuid.uuid4().hex[:8]}")
 

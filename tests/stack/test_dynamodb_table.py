@@ -66,7 +66,7 @@ class TestTheTemplate:
             ("events/prod", False),
         ],
     )
-    def test_the_parameter_takes_the_names_that_dynamodb_takes(
+    def test_the_parameter_accepts_the_names_that_dynamodb_accepts(
         self, template: dict[str, Any], name: str, accepted: bool
     ) -> None:
         rule = template["Parameters"]["TableName"]
@@ -104,7 +104,7 @@ class TestTheTemplate:
 
         assert left_out.isdisjoint(table)
 
-    def test_its_comments_tell_the_payload_limit_and_two_ways_to_deploy(self) -> None:
+    def test_its_comments_state_the_payload_limit_and_two_ways_to_deploy(self) -> None:
         comments = " ".join(
             line.strip().removeprefix("#").strip()
             for line in TABLE_TEMPLATE.read_text(encoding="utf-8").splitlines()
@@ -117,7 +117,9 @@ class TestTheTemplate:
         assert "--region" in comments
         assert "AWS Console" in comments
 
-    def test_its_description_says_what_it_creates_and_what_that_costs(self, template: dict[str, Any]) -> None:
+    def test_its_description_states_what_it_creates_and_what_that_costs(
+        self, template: dict[str, Any]
+    ) -> None:
         assert "One DynamoDB table" in template["Description"]
         assert "Billed on demand" in template["Description"]
         assert template["Parameters"]["TableName"]["Description"]
@@ -153,7 +155,7 @@ def deployed(ministack_url: str) -> Deployed:
 
 @pytest.mark.needs_ministack
 class TestDeployedByCloudFormation:
-    def test_the_outputs_are_what_longwatch_s_settings_ask_for(self, deployed: Deployed) -> None:
+    def test_the_outputs_are_those_that_longwatch_s_settings_require(self, deployed: Deployed) -> None:
         assert deployed.outputs["TableName"] == deployed.name
         assert deployed.outputs["Region"] == REGION
         assert deployed.outputs["TableArn"].endswith(f":table/{deployed.name}")

@@ -38,7 +38,9 @@ def test_executions_are_found_by_status_and_start(table: dict[str, Any]) -> None
     }
 
 
-def test_the_index_of_what_is_still_polled_is_sparse_and_not_written_by_polls(table: dict[str, Any]) -> None:
+def test_the_index_of_executions_that_are_still_polled_is_sparse_and_not_written_by_polls(
+    table: dict[str, Any],
+) -> None:
     _, index = table["GlobalSecondaryIndexes"]
 
     assert index["IndexName"] == POLL_INDEX
@@ -46,7 +48,7 @@ def test_the_index_of_what_is_still_polled_is_sparse_and_not_written_by_polls(ta
     assert index["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status", "RecheckTime"]}
 
 
-def test_executions_can_be_kept_in_the_deployed_table(ministack_url: str) -> None:
+def test_executions_can_be_stored_in_the_deployed_table(ministack_url: str) -> None:
     name = f"executions-{uuid.uuid4().hex[:8]}"
     outputs = deploy(ministack_url, ROOT / TEMPLATE, name, {"Environment": "test", "TableName": name})
     store = open_executions(f"dynamodb://{outputs['TableName']}?region={REGION}&endpoint={ministack_url}")
@@ -58,7 +60,7 @@ def test_executions_can_be_kept_in_the_deployed_table(ministack_url: str) -> Non
     store.close()
 
 
-def test_a_table_alone_becomes_the_whole_with_its_records_in_place(ministack_url: str) -> None:
+def test_a_table_alone_becomes_the_whole_stack_with_its_records_unchanged(ministack_url: str) -> None:
     name = f"grown-{uuid.uuid4().hex[:8]}"
     parameters = {"Environment": "test", "TableName": name}
     alone = deploy(ministack_url, ROOT / TEMPLATE, name, parameters)

@@ -54,7 +54,7 @@ def test_the_finder_may_read_the_records_and_invoke_the_poller_and_nothing_else(
     ]
 
 
-def test_the_poller_may_write_records_and_transitions_and_ask_drs_and_nothing_else(
+def test_the_poller_may_write_records_and_transitions_and_read_from_drs_and_nothing_else(
     template: dict[str, Any],
 ) -> None:
     assert statements(template, "ExecutionPollerRole") == [
@@ -86,12 +86,12 @@ def declared_actions() -> tuple[str, ...]:
 @pytest.mark.parametrize(
     "action", ["drs:StartRecovery", "drs:TerminateRecoveryInstances", "dynamodb:DeleteItem", "dynamodb:Scan"]
 )
-def test_nobody_may_start_stop_or_delete(template: dict[str, Any], who: str, action: str) -> None:
+def test_no_role_may_start_stop_or_delete(template: dict[str, Any], who: str, action: str) -> None:
     for resource in ("*", "ExecutionTable", JOURNAL):
         assert not any(each.allows(action, resource) for each in statements(template, who))
 
 
-def test_rights_beyond_drs_in_this_account_are_given_only_on_demand(template: dict[str, Any]) -> None:
+def test_permissions_beyond_drs_in_this_account_are_granted_only_on_demand(template: dict[str, Any]) -> None:
     assert template["Resources"]["AssumeRolePolicy"]["Condition"] == "AsksOtherAccounts"
     assert template["Resources"]["OtherSourcesPolicy"]["Condition"] == "AsksOtherSources"
     assert template["Parameters"]["AssumeRoleName"]["Default"] == ""
@@ -114,7 +114,7 @@ def test_only_the_rule_may_invoke_the_finder_and_write_to_the_queue(template: di
     assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": arn}}
 
 
-def test_the_finder_has_time_for_a_minute_and_its_last_look(template: dict[str, Any]) -> None:
+def test_the_finder_has_time_for_a_minute_and_its_last_poll(template: dict[str, Any]) -> None:
     timeout = properties(template, "ExecutionFinderFunction")["Timeout"]
 
     assert timeout >= RUN_SECONDS + LAST_PASS_SECONDS
@@ -125,13 +125,13 @@ def test_a_poller_ends_before_its_lease_does(template: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["ExecutionFinderInvocations", "ExecutionPollerInvocations"])
-def test_what_the_next_look_does_anyway_is_not_tried_again(template: dict[str, Any], name: str) -> None:
+def test_work_that_the_next_poll_repeats_is_not_retried(template: dict[str, Any], name: str) -> None:
     about = properties(template, name)
 
     assert (about["MaximumRetryAttempts"], about["MaximumEventAgeInSeconds"]) == (0, 60)
 
 
-def test_what_fails_is_kept_in_the_queue(template: dict[str, Any]) -> None:
+def test_failed_invocations_go_to_the_queue(template: dict[str, Any]) -> None:
     queue = {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
     (target,) = properties(template, "ExecutionPollerSchedule")["Targets"]
 
@@ -147,7 +147,7 @@ def test_without_code_there_is_only_the_table(template: dict[str, Any]) -> None:
     assert set(conditions.values()) == {"Watches", "AsksOtherAccounts", "AsksOtherSources"}
 
 
-def test_the_names_of_document_004_are_kept(template: dict[str, Any]) -> None:
+def test_the_resources_have_the_required_names(template: dict[str, Any]) -> None:
     assert {
         "ExecutionFinderFunction",
         "ExecutionPollerFunction",

@@ -147,10 +147,10 @@ def test_the_stacks_are_there_and_their_rules_run(
         assert (rule["State"], rule["ScheduleExpression"]) == ("ENABLED", "rate(1 minute)")
 
 
-def test_an_idle_finder_looks_once_and_ends(stack: Deployed) -> None:
-    answer = stack.client("lambda").invoke(FunctionName=stack.outputs["FinderFunctionName"])
+def test_an_idle_finder_polls_once_and_ends(stack: Deployed) -> None:
+    response = stack.client("lambda").invoke(FunctionName=stack.outputs["FinderFunctionName"])
 
-    assert json.loads(answer["Payload"].read()) == {"looks": 1, "open": 0, "handed_out": 0, "failed": 0}
+    assert json.loads(response["Payload"].read()) == {"looks": 1, "open": 0, "handed_out": 0, "failed": 0}
     (document,) = stack.metrics("FinderFunctionName")
     assert (document["Environment"], document["ActivePollingExecutions"], document["OldestOpenSeconds"]) == (
         "test",
@@ -168,8 +168,8 @@ def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
     )
 
     def letter() -> dict[str, Any] | None:
-        answer = stack.client("sqs").receive_message(QueueUrl=stack.outputs["DeadLetterQueueUrl"])
-        messages = answer.get("Messages", [])
+        response = stack.client("sqs").receive_message(QueueUrl=stack.outputs["DeadLetterQueueUrl"])
+        messages = response.get("Messages", [])
         return json.loads(messages[0]["Body"]) if messages else None
 
     assert until(letter, within=PATIENCE_SECONDS, what="there is a letter")["requestPayload"] == asked
@@ -178,7 +178,7 @@ def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
     assert document["Problem"].startswith("ExecutionNotFound")
 
 
-def test_a_table_and_a_record_of_an_earlier_phase_are_taken_over(engine: str, drs: DrsSimulator) -> None:
+def test_a_table_and_a_record_of_an_earlier_phase_are_adopted(engine: str, drs: DrsSimulator) -> None:
     with deployed(engine, drs) as theirs:  # its table stands for one that was there before
         table = theirs.outputs["TableName"]
         theirs.client("dynamodb").put_item(
@@ -204,7 +204,7 @@ def test_a_table_and_a_record_of_an_earlier_phase_are_taken_over(engine: str, dr
             assert theirs.events("x-old")[-1].type == "execution_ended"
 
 
-def test_a_throttled_source_keeps_the_execution_open_and_is_asked_again(stack: Deployed) -> None:
+def test_a_throttled_source_leaves_the_execution_open_and_is_polled_again(stack: Deployed) -> None:
     stack.drs.throttle(1, retry_after=1)
     execution_id = stack.start(drill("s-1", pending=0, active=0))
 
@@ -247,7 +247,7 @@ def test_a_verdict_that_assumes_a_fact_is_found_and_corrected(stack: Deployed) -
     assert [poll["Result"] for poll in stack.polls(execution_id)].count("corrected") == 1
 
 
-def test_another_service_is_asked_where_that_was_allowed(
+def test_another_service_is_polled_where_that_was_allowed(
     stack: Deployed, left_alone: tuple[Deployed, str, str]
 ) -> None:
     results = [
@@ -331,14 +331,14 @@ def test_fifteen_seconds_are_fifteen_seconds(stack: Deployed, shown: Mapping[str
     assert min(gaps) < 20_000  # not all: a busy machine starts functions slowly
 
 
-def test_two_finders_at_once_tell_nothing_twice(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+def test_two_finders_at_once_report_nothing_twice(stack: Deployed, shown: Mapping[str, Execution]) -> None:
     for found in shown.values():
         counts = Counter(event.event_id for event in stack.events(found.execution_id))
 
         assert set(counts.values()) == {1}
 
 
-def test_the_rule_sets_it_going_without_anybody_else(left_alone: tuple[Deployed, str, str]) -> None:
+def test_the_rule_alone_starts_the_polling(left_alone: tuple[Deployed, str, str]) -> None:
     stack, execution_id, cancelled = left_alone
 
     found = stack.closed(execution_id, within=PATIENCE_SECONDS)
@@ -386,15 +386,15 @@ def test_a_rollback_brings_back_the_code_and_leaves_the_index(other: Deployed) -
     assert other.poll(execution_id)["result"] == "ended"
 
 
-def test_a_function_without_its_rights_is_refused(other: Deployed) -> None:
+def test_a_function_without_its_permissions_is_refused(other: Deployed) -> None:
     iam, name = other.client("iam"), other.outputs["FinderFunctionName"]
     role = other.client("lambda").get_function_configuration(FunctionName=name)["Role"].rsplit("/", 1)[1]
     iam.delete_role_policy(RoleName=role, PolicyName="executions")
 
-    answer = other.client("lambda").invoke(FunctionName=name)
+    response = other.client("lambda").invoke(FunctionName=name)
 
-    assert answer["FunctionError"]
-    assert "is not authorized for table" in json.loads(answer["Payload"].read())["errorMessage"]
+    assert response["FunctionError"]
+    assert "is not authorized for table" in json.loads(response["Payload"].read())["errorMessage"]
 
 
 def transitions(stack: Deployed, execution: Execution) -> Counter[tuple[object, object]]:

@@ -155,7 +155,7 @@ def watched(store: DynamoExecutionStore, drs: DrsSimulator, clock: FakeClock, pa
     return journal
 
 
-def test_what_an_earlier_phase_left_open_is_found_and_finished(
+def test_executions_that_an_earlier_phase_left_open_are_found_and_finished(
     table: TableAddress, drs: DrsSimulator, clock: FakeClock, tmp_path: Path
 ) -> None:
     start, store = clock.now_ms(), DynamoExecutionStore(table)
@@ -250,7 +250,7 @@ def _stack(table: str, *, indexed: bool) -> dict[str, Any]:
     return {"Resources": {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}}
 
 
-def test_the_page_asks_for_the_indexes_that_the_template_has() -> None:
+def test_the_page_creates_the_indexes_that_the_template_has() -> None:
     indexes = load_template(ROOT / TEMPLATE)["Resources"]["ExecutionTable"]["Properties"][
         "GlobalSecondaryIndexes"
     ]
@@ -263,7 +263,7 @@ def test_the_page_asks_for_the_indexes_that_the_template_has() -> None:
     assert created == [{"Create": index} for index in indexes]
 
 
-def test_what_is_polled_after_the_second_index_was_added_is_found_under_any_status(
+def test_executions_polled_after_the_second_index_was_added_are_found_under_any_status(
     table: TableAddress, clock: FakeClock
 ) -> None:
     store = DynamoExecutionStore(table)

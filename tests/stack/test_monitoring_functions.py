@@ -78,7 +78,7 @@ def watched(engine: str, drs: DrsSimulator, tmp_path_factory: pytest.TempPathFac
         client("cloudformation", engine).delete_stack(StackName=f"{stack.name}-monitoring")
 
 
-def test_a_source_that_does_not_answer_sets_its_own_alarm_off(watched: Watched, drs: DrsSimulator) -> None:
+def test_a_source_that_does_not_respond_sets_its_own_alarm_off(watched: Watched, drs: DrsSimulator) -> None:
     stack = watched.stack
     ids = [stack.start(drill("s-1", pending=600)) for _ in range(FAILURES)]
     drs.fail("UninitializedAccountException", FAILURES)
@@ -92,7 +92,7 @@ def test_a_source_that_does_not_answer_sets_its_own_alarm_off(watched: Watched, 
     assert all(stack.get(each).is_open for each in ids)
 
 
-def test_an_old_execution_that_nobody_watches_sets_two_alarms_off(watched: Watched) -> None:
+def test_an_old_unwatched_execution_sets_two_alarms_off(watched: Watched) -> None:
     stack, now = watched.stack, int(time.time()) * 1000
     wave = Stage("one", (Job("drsjob-00000000000000001", region=REGION),))
     stack.store.add(
@@ -123,11 +123,11 @@ def _run_of_the_finder(stack: Deployed) -> list[dict[str, Any]]:
     return until(published, within=FINDER_SECONDS, what="the finder has told something")
 
 
-def test_pollers_that_break_off_set_the_alarm_of_the_document_off(watched: Watched) -> None:
+def test_pollers_that_fail_set_the_required_alarm_off(watched: Watched) -> None:
     stack = watched.stack
     functions = stack.client("lambda")
 
-    answers = [
+    responses = [
         functions.invoke(
             FunctionName=stack.outputs["PollerFunctionName"], Payload=b'{"execution_id": "x-none"}'
         )
@@ -137,5 +137,5 @@ def test_pollers_that_break_off_set_the_alarm_of_the_document_off(watched: Watch
         stack.metrics("PollerFunctionName")[-1:]
     )  # the engine looks at its alarms when data comes
 
-    assert all("FunctionError" in answer for answer in answers)
+    assert all("FunctionError" in response for response in responses)
     assert watched.states()["ExecutionPollerErrors"] == "ALARM"

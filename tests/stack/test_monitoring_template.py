@@ -82,13 +82,13 @@ EMITTED = {datum.metric for document in documents() for datum in data_of(documen
 MEMBERS = {name for document in documents() for name in document}
 
 
-def test_every_alarm_looks_at_a_metric_that_somebody_publishes() -> None:
-    looked_at = {name: metric_of(alarm) for name, alarm in alarms().items()}
+def test_every_alarm_uses_a_metric_that_is_published() -> None:
+    metrics = {name: metric_of(alarm) for name, alarm in alarms().items()}
 
-    assert {name for name, metric in looked_at.items() if metric not in EMITTED | OF_AWS} == set()
+    assert {name for name, metric in metrics.items() if metric not in EMITTED | OF_AWS} == set()
 
 
-def test_alarms_have_the_names_of_the_document_and_tell_the_topic_both_ways() -> None:
+def test_alarms_have_the_required_names_and_notify_the_topic_both_ways() -> None:
     in_test, in_production, silent = alarms(), alarms(Environment="production"), alarms(AlarmTopicArn="")
 
     assert {"ExecutionPollerErrors", "ExecutionStuckInPolling", "StatusIndexThrottling"} <= set(in_test)
@@ -99,7 +99,7 @@ def test_alarms_have_the_names_of_the_document_and_tell_the_topic_both_ways() ->
         assert silent[name]["AlarmActions"] is silent[name]["OKActions"] is None
 
 
-def test_what_it_asks_for_is_what_the_watched_stack_puts_out() -> None:
+def test_its_parameters_are_outputs_of_the_watched_stack() -> None:
     watched = load_template(ROOT / TEMPLATE)
     asked = set(load_template(MONITORING)["Parameters"]) - {"StuckAfterSeconds", "AlarmTopicArn"}
 
@@ -130,7 +130,7 @@ def widgets() -> list[dict[str, Any]]:
     return found
 
 
-def test_every_metric_of_the_dashboard_is_one_that_somebody_publishes(widgets: list[dict[str, Any]]) -> None:
+def test_every_metric_of_the_dashboard_is_published(widgets: list[dict[str, Any]]) -> None:
     shown = {
         (metric[0], metric[1], frozenset(zip(metric[2:-1:2], metric[3:-1:2], strict=True)))
         for widget in widgets
@@ -162,7 +162,7 @@ def test_the_dashboard_leaves_out_no_type_and_no_way_to_end(name: str, widgets: 
     assert shown == published
 
 
-def test_the_dashboard_has_the_widgets_of_the_document_and_every_alarm(widgets: list[dict[str, Any]]) -> None:
+def test_the_dashboard_has_the_required_widgets_and_every_alarm(widgets: list[dict[str, Any]]) -> None:
     titles = [widget["properties"]["title"] for widget in widgets]
 
     assert titles[1:5] == [
@@ -186,7 +186,7 @@ def test_no_widget_lies_on_another(widgets: list[dict[str, Any]]) -> None:
     assert max(x for x, _ in cells) < 24  # as wide as a dashboard is
 
 
-def test_saved_queries_ask_for_members_that_the_lines_have(widgets: list[dict[str, Any]]) -> None:
+def test_saved_queries_use_fields_that_the_lines_have(widgets: list[dict[str, Any]]) -> None:
     queries = [query["QueryString"] for query in resources("AWS::Logs::QueryDefinition").values()]
     queries += [widget["properties"]["query"] for widget in widgets if widget["type"] == "log"]
 
@@ -260,13 +260,13 @@ def test_every_alarm_is_seen_going_off() -> None:
     assert {name for name, _, expected in CASES if expected == "ALARM"} == set(alarms())
 
 
-def test_an_old_execution_stays_told_while_the_finder_is_silent() -> None:
+def test_the_alarm_of_an_old_execution_stays_on_while_the_finder_is_silent() -> None:
     alarm = alarms()["ExecutionStuckInPolling"]
 
     assert [state(alarm, [], NOW, before=before) for before in ("ALARM", "OK")] == ["ALARM", "OK"]
 
 
-def test_an_execution_that_no_poller_takes_up_sets_the_alarms_off() -> None:
+def test_an_execution_without_a_poller_sets_the_alarms_off() -> None:
     clock, store = FakeClock(START), MemoryExecutionStore()
     data: list[Datum] = []
     seen: dict[str, float] = {}

@@ -22,7 +22,7 @@ from tests.stack.session_stack import Deployed, new_session
 from tests.stack.templates import ROOT
 
 TEMPLATE = ROOT / "infrastructure" / "session-journal.yaml"
-MAX_LOOKS = 8
+MAX_POLLS = 8
 
 
 def moment(zone: str, seconds_ago: int) -> str:
@@ -51,7 +51,7 @@ def deployed(ministack_url: str) -> Iterator[Deployed]:
             **uploaded(ministack_url, f"{name}-code"),
             "AgentUrl": agent.url,
             "TableName": table,
-            "MaxLooks": str(MAX_LOOKS),
+            "MaxLooks": str(MAX_POLLS),
             "GraceLooks": "3",
         }
         outputs = deploy(ministack_url, TEMPLATE, name, parameters)
@@ -85,7 +85,7 @@ def test_the_output_names_the_session(deployed: Deployed) -> None:
     assert json.loads(execution["output"])["session_id"] == events[0].run_id
 
 
-def test_the_agent_is_told_its_session_in_payload_and_environment(deployed: Deployed) -> None:
+def test_the_agent_gets_its_session_in_payload_and_environment(deployed: Deployed) -> None:
     _, events = deployed.play("complete")
 
     request = deployed.agent.requests[-1]
@@ -138,7 +138,7 @@ def test_an_agent_that_dies_silently_is_unconfirmed_not_failed(deployed: Deploye
 
     assert (execution["status"], execution["error"]) == ("FAILED", "SessionUnconfirmed")
     assert types(events)[-1] == "SESSION_UNCONFIRMED"
-    assert f"after {MAX_LOOKS} polls" in str(events[-1].payload["error_message"])
+    assert f"after {MAX_POLLS} polls" in str(events[-1].payload["error_message"])
 
 
 def test_a_late_completion_is_found(deployed: Deployed) -> None:
@@ -183,7 +183,7 @@ def test_an_end_beyond_the_first_page_is_found(deployed: Deployed) -> None:
     assert entered.count("Look") > entered.count("Decide")
 
 
-def test_an_agent_that_knows_no_execution_is_understood_by_its_times(deployed: Deployed) -> None:
+def test_an_agent_that_does_not_name_its_execution_is_matched_by_its_times(deployed: Deployed) -> None:
     session_id = new_session()
     configure(deployed.url, _SFN_WAIT_SCALE=0.02)
     try:
@@ -315,7 +315,7 @@ def test_a_first_try_that_won_unnoticed_is_recognised(deployed: Deployed) -> Non
     assert "SESSION_INITIATED" not in types(events)  # not written again
 
 
-def test_a_place_that_another_event_took_moves_the_start_on(deployed: Deployed) -> None:
+def test_a_sort_key_in_use_moves_the_start_to_the_next_one(deployed: Deployed) -> None:
     found, events = deployed.play_with("complete", "Record", "0", "DynamoDB.ConditionalCheckFailedException")
 
     assert found["status"] == "SUCCEEDED"
@@ -344,7 +344,7 @@ def test_the_command_line_shows_the_session(deployed: Deployed) -> None:
 
 
 @pytest.mark.parametrize(("act", "status"), [("refuse", "failed"), ("die", "unknown")])
-def test_the_list_knows_the_end_that_only_the_machine_wrote(
+def test_the_list_shows_the_end_that_only_the_machine_wrote(
     deployed: Deployed, act: str, status: str
 ) -> None:
     _, events = deployed.play(act)

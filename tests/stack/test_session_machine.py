@@ -131,7 +131,7 @@ def test_every_task_has_a_retry_policy_a_timeout_and_a_way_out(machine: dict[str
         assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
 
 
-def test_the_agent_is_not_asked_twice_unless_it_was_certainly_not_reached(machine: dict[str, Any]) -> None:
+def test_the_agent_is_not_invoked_twice_unless_it_was_certainly_not_reached(machine: dict[str, Any]) -> None:
     (policy,) = machine["States"]["Invoke"]["Retry"]
 
     assert policy["ErrorEquals"] == ["Lambda.TooManyRequestsException"]
@@ -254,7 +254,7 @@ def test_a_record_before_the_end_of_the_execution_before_belongs_to_that_one(mac
     assert found_in(machine, before, [record(COMPLETED, "2026-11-15T09:59:45Z")])["found"] == [COMPLETED]
 
 
-def test_the_error_of_the_agent_is_cut_to_what_a_record_holds(machine: dict[str, Any]) -> None:
+def test_the_error_of_the_agent_is_cut_to_the_size_of_a_record(machine: dict[str, Any]) -> None:
     failed = record("AGENT_BACKGROUND_TASK_FAILED", "2026-11-15T10:00:05Z", error="x" * 10_000)
 
     assert found_in(machine, [failed])["agentError"] == "x" * 4_096

@@ -54,17 +54,17 @@ def test_a_time_beyond_the_calendar_is_refused_as_one_kind_of_error(ms: int) -> 
         iso_from_ms(ms)
 
 
-def test_a_time_without_a_zone_is_taken_as_utc() -> None:
+def test_a_time_without_a_zone_is_read_as_utc() -> None:
     assert ms_from_iso("1970-01-01T00:00:01") == ms_from_iso("1970-01-01T02:00:01+02:00") == 1000
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "12:00", "2026-13-01", "1763200800123"])
-def test_text_that_is_no_time_is_refused(text: str) -> None:
+def test_text_that_is_not_a_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         ms_from_iso(text)
 
 
-def test_the_system_clock_tells_the_time_of_this_machine() -> None:
+def test_the_system_clock_returns_the_time_of_this_machine() -> None:
     before = time.time_ns() // 1_000_000
     now = SYSTEM_CLOCK.now_ms()
 

@@ -43,11 +43,11 @@ def tree_of_classes() -> dict[str, str | None]:
     }
 
 
-def test_the_drawing_shows_every_error_in_its_place() -> None:
+def test_the_drawing_shows_every_error_below_its_parent() -> None:
     assert drawn_tree() == tree_of_classes()
 
 
-def test_every_error_says_whether_waiting_may_help() -> None:
+def test_every_error_states_whether_a_retry_may_help() -> None:
     undecided = {"LongwatchError", "WorthAnotherTry", "NotWorthAnotherTry"}
 
     for name in tree_of_classes().keys() - undecided:
@@ -55,7 +55,7 @@ def test_every_error_says_whether_waiting_may_help() -> None:
         assert issubclass(kind, WorthAnotherTry) != issubclass(kind, NotWorthAnotherTry), name
 
 
-def test_every_error_says_what_it_is() -> None:
+def test_every_error_has_a_message() -> None:
     for name in tree_of_classes():
         assert getattr(errors, name).__doc__, name
 
@@ -88,7 +88,7 @@ def test_a_conflict_of_many_events_names_the_first_few() -> None:
     assert len(error.event_ids) == 100
 
 
-def test_all_mistakes_in_the_settings_are_told_each_on_a_line() -> None:
+def test_all_mistakes_in_the_settings_are_reported_each_on_a_line() -> None:
     error = InvalidSettings(["journal must be text", "region must be text"])
 
     assert str(error) == "journal must be text\nregion must be text"

@@ -56,7 +56,7 @@ def test_the_environment_beats_the_file_and_the_file_beats_the_default(tmp_path:
     assert settings.origins["recording.enabled"] == "default"
 
 
-def test_an_empty_variable_is_no_setting(tmp_path: Path) -> None:
+def test_an_empty_variable_is_not_a_setting(tmp_path: Path) -> None:
     assert loaded(tmp_path, LONGWATCH_CAPTURE="").capture == "summary"
 
 
@@ -93,17 +93,17 @@ def test_a_relative_path_in_the_environment_is_relative_to_the_working_directory
 
 
 @pytest.mark.parametrize("url", ["sqlite:////var/j.db", "sqlite:///~/j.db", "memory://", "dynamodb://t"])
-def test_an_address_that_means_the_same_everywhere_is_left_alone(tmp_path: Path, url: str) -> None:
+def test_a_url_that_means_the_same_everywhere_stays_unchanged(tmp_path: Path, url: str) -> None:
     assert loaded(tmp_path, LONGWATCH_JOURNAL=url).journal == url
 
 
-def test_a_home_with_strange_characters_makes_a_valid_address(tmp_path: Path) -> None:
+def test_a_home_with_unusual_characters_makes_a_valid_url(tmp_path: Path) -> None:
     settings = loaded(tmp_path, LONGWATCH_DATA="/home/100%?#")
 
     assert settings.journal == "sqlite:////home/100%25%3F%23/longwatch.db"
 
 
-def test_a_file_can_be_named_and_must_then_be_there(tmp_path: Path) -> None:
+def test_a_file_can_be_named_and_must_then_exist(tmp_path: Path) -> None:
     file = tmp_path / "other.toml"
     file.write_text('journal = "memory://"', encoding="utf-8")
 
@@ -140,7 +140,7 @@ def test_our_own_file_beats_the_agentify_project(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", [{}, [], {"infrastructure": None}, {"infrastructure": {"dynamodb": []}}])
-def test_an_agentify_file_that_names_no_table_is_no_mistake(tmp_path: Path, document: object) -> None:
+def test_an_agentify_file_without_a_table_is_not_a_mistake(tmp_path: Path, document: object) -> None:
     agentify(tmp_path, document)
 
     assert loaded(tmp_path).table_name == DEFAULT_TABLE
@@ -153,7 +153,7 @@ def test_an_agentify_file_that_is_not_json_is_named(tmp_path: Path) -> None:
     assert mistakes(tmp_path)[0].startswith(f"{file}: ")
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         'jurnal = "x"\n[recording]\ncapture = "some"\nmax_payload_bytes = 5\nredact_keys = 7\n'
@@ -174,7 +174,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml_is_reported_with_the_line(tmp_path: Path) -> None:
     file = write(tmp_path, "journal = \n")
 
     assert mistakes(tmp_path)[0].startswith(f"{file}: ")
@@ -201,9 +201,7 @@ def test_a_variable_is_read_as_what_it_means(
     assert getattr(loaded(tmp_path, **{variable: text}), attribute) == value
 
 
-def test_a_working_directory_that_is_gone_is_no_reason_to_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_working_directory_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

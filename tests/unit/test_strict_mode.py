@@ -55,7 +55,7 @@ def test_elsewhere_a_skip_is_a_skip(tmp_path: Path) -> None:
     assert "1 passed, 4 skipped, 1 xfailed" in output
 
 
-def test_in_strict_mode_every_skip_is_a_failure_that_tells_its_reason(tmp_path: Path) -> None:
+def test_in_strict_mode_every_skip_is_a_failure_with_its_reason(tmp_path: Path) -> None:
     output = outcome(tmp_path, strict=True)
 
     assert "skipped" not in output.splitlines()[-1]
@@ -63,7 +63,7 @@ def test_in_strict_mode_every_skip_is_a_failure_that_tells_its_reason(tmp_path: 
         assert f"a skip is a failure then. Skipped: {reason}" in output
 
 
-def test_in_strict_mode_a_test_that_fails_as_expected_is_no_failure(tmp_path: Path) -> None:
+def test_in_strict_mode_an_expected_failure_is_not_a_failure(tmp_path: Path) -> None:
     output = outcome(tmp_path, strict=True)
 
     assert "1 xfailed" in output.splitlines()[-1]

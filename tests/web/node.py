@@ -59,9 +59,9 @@ class NodeLines:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer, "the script ended"
-        return json.loads(answer)
+        response = self._process.stdout.readline()
+        assert response, "the script ended"
+        return json.loads(response)
 
 
 @contextmanager

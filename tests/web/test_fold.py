@@ -89,13 +89,13 @@ def test_both_folds_agree_on_every_run_in_any_order(
     assert folded_in(browser, batches) == folded_here(events)
 
 
-@given(data=st.data(), told=strategies.linked_calls())
+@given(data=st.data(), events=strategies.linked_calls())
 def test_both_folds_find_the_same_parents_and_agents(
-    browser: NodeLines, data: st.DataObject, told: Sequence[Event]
+    browser: NodeLines, data: st.DataObject, events: Sequence[Event]
 ) -> None:
-    batches = data.draw(strategies.batches(told))
+    batches = data.draw(strategies.batches(events))
 
-    assert folded_in(browser, batches) == folded_here(told)
+    assert folded_in(browser, batches) == folded_here(events)
 
 
 @st.composite

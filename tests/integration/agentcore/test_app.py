@@ -70,10 +70,10 @@ async def test_an_entrypoint_and_its_async_task_are_journaled() -> None:
         running.append(asyncio.create_task(research(payload["question"])))
         return {"session": context.session_id}
 
-    answer = await post(app, {"question": "why", "session_id": session_id, "execution": "e-1"}, session_id)
+    response = await post(app, {"question": "why", "session_id": session_id, "execution": "e-1"}, session_id)
     await until(lambda: "AGENT_BACKGROUND_TASK_COMPLETED" in types(session_id))
 
-    assert answer.json() == {"session": session_id}
+    assert response.json() == {"session": session_id}
     assert types(session_id) == [
         "AGENT_ENTRYPOINT_STARTED",
         "AGENT_BACKGROUND_TASK_STARTED",
@@ -82,7 +82,7 @@ async def test_an_entrypoint_and_its_async_task_are_journaled() -> None:
     assert {event.payload["execution"] for event in journaled(session_id)} == {"e-1"}
 
 
-async def test_the_session_is_known_from_agentcore_s_own_header() -> None:
+async def test_the_session_is_read_from_agentcore_s_own_header() -> None:
     app, session_id = BedrockAgentCoreApp(), new_session()
 
     @app.entrypoint
@@ -106,16 +106,16 @@ async def test_a_session_id_beyond_ascii_is_the_one_in_the_payload() -> None:
     assert types(session_id) == ["AGENT_ENTRYPOINT_STARTED"]
 
 
-async def test_an_entrypoint_that_fails_is_journaled_and_answers_as_ever() -> None:
+async def test_an_entrypoint_that_fails_is_journaled_and_responds_as_usual() -> None:
     app, session_id = BedrockAgentCoreApp(), new_session()
 
     @app.entrypoint
     def handle(payload: dict[str, str]) -> str:
         return payload["question"]
 
-    answer = await post(app, {"session_id": session_id})
+    response = await post(app, {"session_id": session_id})
 
-    assert answer.status_code == 500
+    assert response.status_code == 500
     assert types(session_id) == ["AGENT_ENTRYPOINT_STARTED", "AGENT_ENTRYPOINT_FAILED"]
     assert journaled(session_id)[-1].payload["error_message"] == "KeyError: 'question'"
 
@@ -153,7 +153,7 @@ async def test_an_entrypoint_that_does_the_work_writes_its_end() -> None:
     assert types(session_id)[-1] == "AGENT_BACKGROUND_TASK_COMPLETED"
 
 
-async def test_the_app_still_says_whether_it_is_busy() -> None:
+async def test_the_app_still_reports_whether_it_is_busy() -> None:
     app = BedrockAgentCoreApp()
     gate, ping = asyncio.Event(), list[str]()
 

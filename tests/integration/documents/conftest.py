@@ -29,9 +29,9 @@ class Yjs:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"doc": doc, "action": action, **given}) + "\n")
         self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
-        assert "error" not in answer, answer["error"]
-        return answer["answer"]
+        response = json.loads(self._process.stdout.readline())
+        assert "error" not in response, response["error"]
+        return response["answer"]
 
     def apply(self, doc: str, update: bytes) -> None:
         self.ask(doc, "apply", update=base64.b64encode(update).decode())

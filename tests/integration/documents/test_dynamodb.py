@@ -27,11 +27,11 @@ class FailingTable(SharedDocumentTable):
     fail_parts_after: int | None = None
 
     def transact(self, *parts: Put) -> list[str]:
-        answer = super().transact(*parts)
+        response = super().transact(*parts)
         if self.lose_answers:
             self.lose_answers -= 1
             raise Unreachable("no answer in time, by the test")
-        return answer
+        return response
 
     def delete(self, keys: object) -> None:
         if self.fail_deletions:
@@ -72,7 +72,7 @@ def log_keys(table: DocumentTable, path: str) -> list[str]:
     return [item["sk"]["S"] for item in table.between(log_of("p", path), "0", "9" * 20, keys_only=True)]
 
 
-def test_a_write_whose_answer_was_lost_can_be_made_again(
+def test_a_write_whose_response_was_lost_can_be_repeated(
     store: DynamoDocumentStore, table: FailingTable
 ) -> None:
     store.write_text("p", "a.md", "one\n")
@@ -146,7 +146,7 @@ def test_a_compaction_that_could_not_clean_up_is_finished_by_the_next(
     assert store.text("p", "a") == "more"
 
 
-def test_a_compaction_that_has_no_luck_does_not_harm_the_write(
+def test_a_compaction_that_keeps_failing_does_not_harm_the_write(
     store: DynamoDocumentStore, table: FailingTable
 ) -> None:
     other = DynamoDocumentStore(SharedDocumentTable(table.address))
@@ -159,7 +159,7 @@ def test_a_compaction_that_has_no_luck_does_not_harm_the_write(
     assert other.read("p", "a").version == 2
 
 
-def test_updates_that_are_gone_are_told_as_damage(store: DynamoDocumentStore, table: FailingTable) -> None:
+def test_missing_updates_are_reported_as_damage(store: DynamoDocumentStore, table: FailingTable) -> None:
     store.write_text("p", "a", "x")
     store.write_text("p", "a", "x y")
     table.delete(list(table.between(log_of("p", "a"), "0", "9" * 20, keys_only=True)))
@@ -198,7 +198,7 @@ def _head_like(path: str, version: int) -> AttributeMap:
     return head_item("p", set_project_version(head, version))
 
 
-def test_a_table_that_is_not_there_names_the_template(at: TableAddress) -> None:
+def test_the_error_of_a_missing_table_names_the_template(at: TableAddress) -> None:
     url = f"dynamodb://no-such-table?region={REGION}&endpoint={at.endpoint}"
 
     with open_documents(url) as store, pytest.raises(TableProblem, match=r"documents-table\.yaml") as raised:
@@ -207,7 +207,7 @@ def test_a_table_that_is_not_there_names_the_template(at: TableAddress) -> None:
     assert raised.value.kind == "not-found"
 
 
-def test_an_engine_that_is_not_there_is_worth_another_try() -> None:
+def test_an_unreachable_engine_is_a_retryable_error() -> None:
     url = f"dynamodb://table?region={REGION}&endpoint=http://127.0.0.1:9"
 
     with open_documents(url) as store, pytest.raises(Unreachable):

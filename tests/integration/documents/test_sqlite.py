@@ -94,7 +94,7 @@ def test_a_journal_and_documents_share_a_file_whichever_was_first(tmp_path: Path
         assert journal.find_run("wf-1") is not None
 
 
-def test_another_process_is_heard(tmp_path: Path) -> None:
+def test_writes_of_another_process_are_signalled(tmp_path: Path) -> None:
     path = tmp_path / "documents.db"
     with SqliteDocumentStore(path) as store:
         store.write_text("p", "shared.md", "")
@@ -133,7 +133,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         store.projects()
 
 
-def test_a_file_that_is_locked_is_worth_another_try(tmp_path: Path) -> None:
+def test_a_locked_file_is_a_retryable_error(tmp_path: Path) -> None:
     path = tmp_path / "documents.db"
     with SqliteDocumentStore(path, busy_timeout_ms=50) as store:
         store.write_text("p", "a.md", "before")
@@ -149,7 +149,7 @@ def test_a_file_that_is_locked_is_worth_another_try(tmp_path: Path) -> None:
         assert store.write_text("p", "a.md", "after").version == 2
 
 
-def test_a_forked_child_goes_on_under_a_name_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_continues_under_a_name_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "documents.db"
     with SqliteDocumentStore(path) as store:
         store.write_text("p", "a.md", "parent\n")

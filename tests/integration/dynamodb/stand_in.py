@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass
-class Asked:
+class Request:
     """A request as it came in."""
 
     headers: dict[str, str]
@@ -24,26 +24,26 @@ class Asked:
         return self.headers["user-agent"] == "longwatch"
 
 
-Answering = Callable[[Asked], tuple[int, object, dict[str, str]]]
+Respond = Callable[[Request], tuple[int, object, dict[str, str]]]
 
 
 @dataclass
 class Server:
     """Answers as it is told."""
 
-    answering: Answering
+    respond: Respond
     url: str = ""
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     hangs_up: bool = False  # after each answer, without saying so
 
     def ways(self) -> str:
         """By which way each request came: `f` fast query, `b` boto3."""
-        return "".join("f" if each.is_fast else "b" for each in self.asked)
+        return "".join("f" if each.is_fast else "b" for each in self.requests)
 
 
 @contextmanager
-def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    stand_in = Server(answering)
+def serving(respond: Respond, *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    stand_in = Server(respond)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -51,9 +51,9 @@ def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Itera
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(headers, body, self.client_address[1])
-            stand_in.asked.append(asked)
-            status, reply, further = stand_in.answering(asked)
+            request = Request(headers, body, self.client_address[1])
+            stand_in.requests.append(request)
+            status, reply, further = stand_in.respond(request)
             text = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))

@@ -20,14 +20,14 @@ EVENT = Event(run_id="wf-1", event_id="e", type="workflow_start", occurred_at=1_
 
 
 @contextmanager
-def answering(status: int, body: object) -> Iterator[tuple[Journal, list[str]]]:
+def journal_against(status: int, body: object) -> Iterator[tuple[Journal, list[str]]]:
     """A journal whose every request gets this answer, and the operations that were asked for."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            asked.append(self.headers["X-Amz-Target"].rpartition(".")[2])
+            requests.append(self.headers["X-Amz-Target"].rpartition(".")[2])
             text = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
@@ -45,7 +45,7 @@ def answering(status: int, body: object) -> Iterator[tuple[Journal, list[str]]]:
             with open_dynamodb(
                 TableAddress(table="events", region="eu-west-1", layout="workflow", endpoint=endpoint)
             ) as journal:
-                yield journal, asked
+                yield journal, requests
         finally:
             server.shutdown()
             thread.join()
@@ -65,16 +65,16 @@ def refusal(code: str) -> dict[str, str]:
         (503, "ServiceUnavailable", Unreachable),
     ],
 )
-def test_an_answer_worth_another_try_is_tried_three_times_and_then_told(
+def test_a_retryable_response_is_retried_three_times_and_then_reported(
     status: int, code: str, error: type[LongwatchError]
 ) -> None:
-    with answering(status, refusal(code)) as (journal, asked):
+    with journal_against(status, refusal(code)) as (journal, requests):
         with pytest.raises(error):
             journal.append([EVENT])
         with pytest.raises(error):
             journal.read("wf-1")
 
-    assert asked == ["PutItem"] * 3 + ["Query"] * (1 + 3)  # one fast query, then boto3's attempts
+    assert requests == ["PutItem"] * 3 + ["Query"] * (1 + 3)  # one fast query, then boto3's attempts
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_an_answer_worth_another_try_is_tried_three_times_and_then_told(
         ("ValidationException", "refused"),
     ],
 )
-def test_an_answer_that_will_not_change_is_told_at_once(code: str, kind: str) -> None:
-    with answering(400, refusal(code)) as (journal, asked), pytest.raises(TableProblem) as caught:
+def test_a_permanent_error_is_reported_at_once(code: str, kind: str) -> None:
+    with journal_against(400, refusal(code)) as (journal, requests), pytest.raises(TableProblem) as caught:
         journal.append([EVENT])
 
     assert caught.value.kind == kind
-    assert asked == ["PutItem"]
+    assert requests == ["PutItem"]
 
 
-def test_nobody_at_the_address_is_unreachable() -> None:
+def test_a_refused_connection_is_unreachable() -> None:
     with (
         open_dynamodb(
             TableAddress(table="events", region="eu-west-1", layout="workflow", endpoint="http://127.0.0.1:9")
@@ -105,8 +105,8 @@ def test_nobody_at_the_address_is_unreachable() -> None:
         journal.append([EVENT])
 
 
-def test_appending_asks_for_nothing_but_puts() -> None:
-    with answering(200, {}) as (journal, asked):
+def test_appending_sends_only_puts() -> None:
+    with journal_against(200, {}) as (journal, requests):
         journal.append([EVENT])
 
-    assert asked == ["PutItem"] * 3  # the event, the claim and the entry
+    assert requests == ["PutItem"] * 3  # the event, the claim and the entry

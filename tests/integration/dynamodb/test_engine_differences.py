@@ -51,11 +51,11 @@ def test_a_key_written_with_a_point_finds_the_item_on_dynamodb_local_only(
 ) -> None:
     assert not refused(at)
 
-    answer = client_of(str(at.endpoint)).get_item(
+    response = client_of(str(at.endpoint)).get_item(
         TableName=at.table, Key={"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "1.0"}}
     )
 
-    assert ("Item" in answer) is not is_ministack
+    assert ("Item" in response) is not is_ministack
 
 
 def test_both_refuse_what_dynamodb_refuses(at: TableAddress) -> None:

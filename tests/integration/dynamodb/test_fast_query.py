@@ -28,7 +28,7 @@ from longwatch.journal.factory import open_journal
 from longwatch.storage.dynamodb import fast_query
 from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock
-from tests.integration.dynamodb.stand_in import Asked, serving
+from tests.integration.dynamodb.stand_in import Request, serving
 
 ITEM = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}, "data": {"B": "AAE="}}
 WANTED = KeyRange(partition={"S": "wf-1"}, low={"N": "1"}, high={"N": "9"}, limit=5, start=None)
@@ -44,24 +44,24 @@ def table_at(url: str) -> Iterator[BotoTable]:
         table.close()
 
 
-def usual(asked: Asked) -> tuple[int, object, dict[str, str]]:
+def usual(request: Request) -> tuple[int, object, dict[str, str]]:
     text = json.dumps({"Items": [ITEM], "Count": 1, "ScannedCount": 1}).encode()
     return 200, text, {"x-amz-crc32": str(zlib.crc32(text))}
 
 
-def expected_signature(asked: Asked) -> str:
+def expected_signature(request: Request) -> str:
     """Version 4 of the signing process, from the bytes that arrived."""
     scope, names = (
-        asked.headers["authorization"].partition(f"{key}=")[2].partition(",")[0]
+        request.headers["authorization"].partition(f"{key}=")[2].partition(",")[0]
         for key in ("Credential", "SignedHeaders")
     )
     _, day, region, service, _ = scope.split("/")
-    lines = [f"{name}:{asked.headers[name].strip()}" for name in names.split(";")]
-    canonical = "\n".join(["POST", "/", "", *lines, "", names, hashlib.sha256(asked.body).hexdigest()])
+    lines = [f"{name}:{request.headers[name].strip()}" for name in names.split(";")]
+    canonical = "\n".join(["POST", "/", "", *lines, "", names, hashlib.sha256(request.body).hexdigest()])
     to_sign = "\n".join(
         [
             "AWS4-HMAC-SHA256",
-            asked.headers["x-amz-date"],
+            request.headers["x-amz-date"],
             scope.partition("/")[2],
             hashlib.sha256(canonical.encode()).hexdigest(),
         ]
@@ -74,25 +74,25 @@ def expected_signature(asked: Asked) -> str:
 
 def test_fast_queries_use_one_connection() -> None:
     with serving(usual) as server, table_at(server.url) as table:
-        answers = [table.query(WANTED) for _ in range(3)]
+        responses = [table.query(WANTED) for _ in range(3)]
 
-    assert [answer.items for answer in answers] == [[ITEM]] * 3
+    assert [response.items for response in responses] == [[ITEM]] * 3
     assert server.ways() == "fff"
-    assert len({each.connection for each in server.asked}) == 1
+    assert len({each.connection for each in server.requests}) == 1
 
 
-def test_it_asks_what_boto3_asks_and_signs_what_it_sends() -> None:
-    def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (500, {}, {}) if asked.is_fast else usual(asked)
+def test_a_fast_query_sends_what_boto3_sends_and_signs_it() -> None:
+    def only_long(request: Request) -> tuple[int, object, dict[str, str]]:
+        return (500, {}, {}) if request.is_fast else usual(request)
 
     with serving(only_long) as server, table_at(server.url) as table:
         table.query(WANTED)
 
-    fast, boto3 = server.asked
+    fast, boto3 = server.requests
     assert json.loads(fast.body) == json.loads(boto3.body)
     assert fast.headers["x-amz-target"] == boto3.headers["x-amz-target"]
     assert fast.headers["content-type"] == boto3.headers["content-type"]
-    for each in server.asked:  # boto3's own as well, so that the test's way of signing is tested
+    for each in server.requests:  # boto3's own as well, so that the test's way of signing is tested
         assert each.headers["authorization"].endswith(f"Signature={expected_signature(each)}")
 
 
@@ -101,17 +101,17 @@ def test_a_session_token_is_signed_and_sent(monkeypatch: pytest.MonkeyPatch) -> 
     with serving(usual) as server, table_at(server.url) as table:
         table.query(WANTED)
 
-    (asked,) = server.asked
-    assert asked.headers["x-amz-security-token"] == "for-an-hour"
-    assert "x-amz-security-token" in asked.headers["authorization"]
-    assert asked.headers["authorization"].endswith(f"Signature={expected_signature(asked)}")
+    (request,) = server.requests
+    assert request.headers["x-amz-security-token"] == "for-an-hour"
+    assert "x-amz-security-token" in request.headers["authorization"]
+    assert request.headers["authorization"].endswith(f"Signature={expected_signature(request)}")
 
 
 def test_the_next_page_begins_where_the_last_one_ended() -> None:
     key: dict[str, dict[str, Any]] = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}}
 
-    def two_pages(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        is_second = "ExclusiveStartKey" in json.loads(asked.body)
+    def two_pages(request: Request) -> tuple[int, object, dict[str, str]]:
+        is_second = "ExclusiveStartKey" in json.loads(request.body)
         return 200, {"Items": [ITEM], **({} if is_second else {"LastEvaluatedKey": key})}, {}
 
     with serving(two_pages) as server, table_at(server.url) as table:
@@ -122,7 +122,7 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
 
     assert first.next == key
     assert second.next is None
-    assert json.loads(server.asked[1].body)["ExclusiveStartKey"] == key
+    assert json.loads(server.requests[1].body)["ExclusiveStartKey"] == key
 
 
 @pytest.mark.parametrize(
@@ -138,19 +138,17 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
     ],
     ids=["throttled", "unavailable", "cut-off", "no-items", "no-map", "wrong-checksum", "elsewhere"],
 )
-def test_what_is_no_usual_answer_is_left_to_boto3(
-    status: int, reply: object, headers: dict[str, str]
-) -> None:
-    def answering(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (status, reply, headers) if asked.is_fast else usual(asked)
+def test_an_unusual_response_is_left_to_boto3(status: int, reply: object, headers: dict[str, str]) -> None:
+    def respond(request: Request) -> tuple[int, object, dict[str, str]]:
+        return (status, reply, headers) if request.is_fast else usual(request)
 
-    with serving(answering) as server, table_at(server.url) as table:
+    with serving(respond) as server, table_at(server.url) as table:
         assert table.query(WANTED).items[0]["timestamp"] == {"N": "7"}
 
     assert server.ways() == "fb"
 
 
-def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
+def test_a_connection_that_was_closed_by_the_server_is_replaced() -> None:
     with serving(usual) as server, table_at(server.url) as table:
         server.hangs_up = True
         for _ in range(4):
@@ -159,7 +157,7 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
         assert table.query(WANTED).items
 
     assert server.ways() == "fffff"
-    assert len({each.connection for each in server.asked}) == 5
+    assert len({each.connection for each in server.requests}) == 5
 
 
 @pytest.fixture
@@ -171,8 +169,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 
 
 def test_a_fast_query_that_only_fails_pauses_longer_each_time(clock: FakeClock) -> None:
-    def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (403, {}, {}) if asked.is_fast else usual(asked)
+    def only_long(request: Request) -> tuple[int, object, dict[str, str]]:
+        return (403, {}, {}) if request.is_fast else usual(request)
 
     with serving(only_long) as server, table_at(server.url) as table:
         for _ in range(8):
@@ -184,9 +182,9 @@ def test_a_fast_query_that_only_fails_pauses_longer_each_time(clock: FakeClock) 
     assert server.ways() == "fbb" + "fbb" + "bb" + "fbb" + "bb" * 3 + "fbb"
 
 
-def test_one_success_makes_up_for_all_failures(clock: FakeClock) -> None:
-    def not_now(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (500, {}, {}) if asked.is_fast and next(turns) else usual(asked)
+def test_one_success_resets_all_failures(clock: FakeClock) -> None:
+    def not_now(request: Request) -> tuple[int, object, dict[str, str]]:
+        return (500, {}, {}) if request.is_fast and next(turns) else usual(request)
 
     turns = iter([True, True, False, True, False])
     with serving(not_now) as server, table_at(server.url) as table:
@@ -204,11 +202,11 @@ def test_a_connection_that_has_waited_for_long_is_not_used(clock: FakeClock) -> 
             clock.advance(seconds)
 
     assert server.ways() == "fff"
-    first, second, third = (each.connection for each in server.asked)
+    first, second, third = (each.connection for each in server.requests)
     assert first == second != third
 
 
-def test_it_goes_where_boto3_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fast_query_uses_the_endpoint_of_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCOUNT_ID", "123456789012")
     table = BotoTable(TableAddress(table="events", region="eu-west-1"))
     goes_to: list[str] = []
@@ -228,7 +226,7 @@ def test_it_goes_where_boto3_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     table.close()
 
 
-def test_what_answers_in_place_of_aws_is_asked() -> None:
+def test_a_hook_that_replaces_aws_is_called() -> None:
     class Raw(io.BytesIO):
         def stream(self, **_: object) -> Iterator[bytes]:
             yield self.read()
@@ -240,10 +238,10 @@ def test_what_answers_in_place_of_aws_is_asked() -> None:
         table._client().meta.events.register("before-send.dynamodb", pretend)
         assert table.query(WANTED).items == []
 
-    assert server.asked == []
+    assert server.requests == []
 
 
-def test_credentials_that_no_header_can_hold_are_told_by_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_that_no_header_can_hold_are_reported_by_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "two\nlines")
     with serving(usual) as server, table_at(server.url) as table, pytest.raises(Unreachable):
         table.query(WANTED)
@@ -255,15 +253,15 @@ def test_a_proxy_leaves_everything_to_boto3(monkeypatch: pytest.MonkeyPatch) -> 
     with serving(usual) as server:
         with table_at(server.url) as table, pytest.raises(Unreachable):
             table.query(WANTED)
-        assert server.asked == []
+        assert server.requests == []
         monkeypatch.setenv("no_proxy", "localhost")
         with table_at(server.url) as table:
             table.query(WANTED)
     assert server.ways() == "f"
 
 
-def test_who_wants_every_query_to_go_through_boto3_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(asked: Asked) -> tuple[int, object, dict[str, str]]:
+def test_a_setting_sends_every_query_through_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(request: Request) -> tuple[int, object, dict[str, str]]:
         return 200, {"Items": [], "Count": 0, "ScannedCount": 0}, {}
 
     def ways() -> set[str]:
@@ -286,7 +284,7 @@ def test_it_can_be_used_again_after_closing() -> None:
         table.query(WANTED)
 
     assert server.ways() == "ff"
-    assert len({each.connection for each in server.asked}) == 2
+    assert len({each.connection for each in server.requests}) == 2
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +315,7 @@ def test_https_trusts_what_boto3_trusts(
     with serving(usual, tls=server_side(certificate)) as server:
         with table_at(server.url) as table, pytest.raises(Unreachable):
             table.query(WANTED)
-        assert server.asked == []
+        assert server.requests == []
 
         monkeypatch.setenv(variable, str(certificate))
         with table_at(server.url) as table:
@@ -325,18 +323,16 @@ def test_https_trusts_what_boto3_trusts(
                 assert table.query(WANTED).items == [ITEM]
 
     assert server.ways() == "ff"
-    assert len({each.connection for each in server.asked}) == 1
+    assert len({each.connection for each in server.requests}) == 1
 
 
-def test_certificates_that_are_not_there_are_told_by_boto3(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_certificates_are_reported_by_boto3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
     with table_at("https://localhost:9") as table, pytest.raises(Unreachable):
         table.query(WANTED)
 
 
-def test_nobody_there_is_told_by_boto3() -> None:
+def test_a_refused_connection_is_reported_by_boto3() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and does not listen
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -76,7 +76,7 @@ def test_the_largest_event_that_is_not_refused_is_stored(address: TableAddress) 
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 5, 8])
-def test_a_put_whose_answer_was_lost_is_not_stored_twice(address: TableAddress, fails_at: int) -> None:
+def test_a_put_whose_response_was_lost_is_not_stored_twice(address: TableAddress, fails_at: int) -> None:
     batch = events(6, per_ms=3)
     failing = FailingTable(SharedTable(address), failing_at(fails_at, "after"))
     try:
@@ -109,7 +109,7 @@ def test_a_writer_that_fails_often_stores_everything_once(address: TableAddress)
     )
 
 
-def test_items_of_other_producers_are_read_listed_and_told_apart_from_ours(address: TableAddress) -> None:
+def test_items_of_other_producers_are_read_listed_and_distinguished_from_ours(address: TableAddress) -> None:
     client = client_of(str(address.endpoint))
     if address.layout == "workflow":
         theirs = [
@@ -150,7 +150,7 @@ def test_items_of_other_producers_are_read_listed_and_told_apart_from_ours(addre
     assert list(journal.read("wf-1", after=page.cursor, thorough=True).events) == []
 
 
-def test_a_table_that_does_not_exist_is_a_problem_with_words(address: TableAddress) -> None:
+def test_a_missing_table_is_a_problem_with_a_message(address: TableAddress) -> None:
     with open_dynamodb(
         TableAddress(
             table="no-such-table", region=address.region, layout=address.layout, endpoint=address.endpoint
@@ -199,6 +199,6 @@ def test_a_role_without_the_right_to_put_heartbeats_is_denied_once(caplog: pytes
             heartbeat.update(journal, runs_are_open=True)
             clock.advance(60)
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     [line] = [record.message for record in caplog.records if record.name == "longwatch"]
     assert line.startswith("longwatch: the journal accepts no heartbeats, so none are sent: ")

@@ -92,7 +92,7 @@ def test_late_items_among_thousands_are_read_once(journal: Journal, address: Tab
     assert Counter(first + second).most_common(1)[0][1] == 1
 
 
-def test_items_whose_key_is_no_time_are_read_once(journal: Journal, address: TableAddress) -> None:
+def test_items_whose_key_is_not_a_time_are_read_once(journal: Journal, address: TableAddress) -> None:
     run = new_run()
     if address.layout == "workflow":
         items = [foreign("workflow", run, -index) for index in range(1, ODD + 1)]

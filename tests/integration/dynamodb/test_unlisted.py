@@ -95,13 +95,13 @@ class Denied(DynamoJournal):
         )
 
 
-async def test_the_server_says_that_the_right_to_scan_is_missing_and_lists_the_rest(
+async def test_the_server_reports_the_missing_permission_to_scan_and_lists_the_rest(
     address: TableAddress,
 ) -> None:
     journal = Denied(SharedTable(address), address)
     own_run(journal)
 
-    (answer,) = await listed(journal, "/api/runs")
+    (response,) = await listed(journal, "/api/runs")
 
-    assert [run["run_id"] for run in answer["runs"]] == ["ours"]  # type: ignore[attr-defined]
-    assert "the right dynamodb:Scan is missing" in str(answer["hint"])
+    assert [run["run_id"] for run in response["runs"]] == ["ours"]  # type: ignore[attr-defined]
+    assert "the right dynamodb:Scan is missing" in str(response["hint"])

@@ -23,7 +23,7 @@ from longwatch.storage.urls import TableAddress
 from tests.contract.making import new_run
 from tests.contract.tables import REGION, new_table
 from tests.contract.watches import Watch
-from tests.integration.dynamodb.stand_in import Asked, serving
+from tests.integration.dynamodb.stand_in import Request, serving
 from tests.patience import PATIENCE_SECONDS
 
 NOW = 1_794_736_800_000
@@ -51,7 +51,7 @@ class Between:
     wrong: Response | None = None
     answered_wrongly: threading.Event = field(default_factory=threading.Event)
 
-    def answer(self, asked: Asked) -> Response:
+    def respond(self, request: Request) -> Response:
         if self.wrong is not None:
             self.answered_wrongly.set()
             return self.wrong
@@ -60,7 +60,7 @@ class Between:
             target.hostname or "", target.port or 80, timeout=PATIENCE_SECONDS
         )
         try:
-            connection.request("POST", "/", asked.body, {**asked.headers, "host": target.netloc})
+            connection.request("POST", "/", request.body, {**request.headers, "host": target.netloc})
             response = connection.getresponse()
             return response.status, response.read(), {"Content-Type": "application/x-amz-json-1.0"}
         finally:
@@ -70,7 +70,7 @@ class Between:
 @pytest.fixture
 def between(dynamodb_local_url: str) -> Iterator[Between]:
     proxy = Between(dynamodb_local_url)
-    with serving(proxy.answer) as server:
+    with serving(proxy.respond) as server:
         proxy.url = server.url
         yield proxy
 
@@ -208,7 +208,7 @@ def test_tail_resumes_and_a_one_shot_command_fails_at_once(
 
 
 @pytest.mark.needs_java
-def test_a_client_that_was_refused_takes_new_credentials(
+def test_a_client_that_was_refused_uses_new_credentials(
     between: Between, address: TableAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = tmp_path / "credentials"
@@ -219,14 +219,14 @@ def test_a_client_that_was_refused_takes_new_credentials(
     shared.write_text("[default]\naws_access_key_id = OLDKEY\naws_secret_access_key = old\n")
     seen: list[str] = []
 
-    def answer(asked: Asked) -> Response:
-        seen.append(asked.headers["authorization"])
+    def respond(request: Request) -> Response:
+        seen.append(request.headers["authorization"])
         if "OLDKEY" in seen[-1]:
             return 400, {"__type": "x#ExpiredTokenException", "message": "expired"}, {}
         return 200, {"Items": [], "Count": 0}, {}
 
     with (
-        serving(answer) as server,
+        serving(respond) as server,
         open_dynamodb(TableAddress(table="t", region=REGION, endpoint=server.url)) as journal,
     ):
         with pytest.raises(TableProblem) as caught:

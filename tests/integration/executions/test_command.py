@@ -73,7 +73,7 @@ def test_an_execution_is_added_watched_and_shown(shell: Shell, drs: DrsSimulator
     assert '"execution"' in run.stdout
 
 
-def test_two_plans_with_one_id_are_told_apart_by_every_command(shell: Shell, drs: DrsSimulator) -> None:
+def test_two_plans_with_one_id_are_distinguished_by_every_command(shell: Shell, drs: DrsSimulator) -> None:
     good = drs.play(drill("s-1", pending=10, active=10))
     bad = drs.play(drill("s-2", pending=10, active=10).without("s-2"))
     shell.executions("add", "--plan", "shop", "--id", "x-1", "--wave", f"db={good}")
@@ -141,14 +141,14 @@ def test_warnings_failed_items_and_their_reasons_are_on_every_surface(
     assert "succeeded; 1 warning: s-0000" in shell("tail", "x-gone").stdout
 
 
-def test_one_look_leaves_what_is_running_and_says_so(shell: Shell, drs: DrsSimulator) -> None:
+def test_a_single_poll_leaves_open_executions_and_reports_them(shell: Shell, drs: DrsSimulator) -> None:
     job = drs.play(drill("s-1"))
     shell.executions("add", "--plan", "p-1", "--wave", f"db={job}")
 
     assert shell.executions("watch", "--once").return_value == 4
 
 
-def test_explaining_and_watching_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
+def test_explaining_and_watching_print_json_too(shell: Shell, drs: DrsSimulator) -> None:
     job = drs.play(drill("s-1", pending=10, active=10))
     shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={job}")
 
@@ -165,7 +165,7 @@ def test_explaining_and_watching_are_data_too(shell: Shell, drs: DrsSimulator) -
     assert (after["facts"][0]["about"], after["facts"][0]["text"]) == ("verdict", "succeeded")
 
 
-def test_nothing_to_watch_is_said(shell: Shell) -> None:
+def test_watching_without_executions_is_reported(shell: Shell) -> None:
     watched = shell.executions("watch")
 
     assert (watched.return_value, watched.stdout, watched.stderr) == (0, "", "No open executions.\n")
@@ -179,7 +179,7 @@ def play_past(shell: Shell, drs: DrsSimulator, count: int) -> None:
         assert shell.executions("watch").return_value == 0
 
 
-def test_the_past_says_how_long_it_takes_and_what_is_slow(
+def test_the_history_shows_the_usual_duration_and_what_is_slow(
     shell: Shell, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     play_past(shell, drs, 12)
@@ -225,7 +225,7 @@ def test_a_learned_cadence_is_chosen_by_an_option_or_by_the_settings(
     assert "polled every 45 s" in overruled
 
 
-def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock: FakeClock) -> None:
+def test_an_outage_is_reported_and_explained(shell: Shell, drs: DrsSimulator, clock: FakeClock) -> None:
     shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={drs.play(drill('s-1'))}")
     drs.throttle(9)
     printed = ""
@@ -254,7 +254,7 @@ def test_no_response_is_shown_and_nothing_is_journaled_of_an_execution_that_has_
     assert "execution_asked" not in shell("show", "p-1/x-1").stdout
 
 
-def test_lists_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
+def test_lists_are_printed_as_json_too(shell: Shell, drs: DrsSimulator) -> None:
     shell.executions("add", "--plan", "p-1", "--id", "x-1", "--mode", "recovery", "--total-waves", "2")
 
     (line,) = json.loads(shell.executions("list", "-o", "json").stdout)
@@ -267,7 +267,7 @@ def test_lists_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
     assert "No executions" in shell.executions("list", "--status", "failed").stderr
 
 
-def test_what_is_added_can_be_printed_whole(shell: Shell) -> None:
+def test_an_added_execution_can_be_printed_whole(shell: Shell) -> None:
     added = shell.executions(
         "add",
         "--plan",
@@ -329,7 +329,7 @@ def test_mistakes_are_named(shell: Shell) -> None:
         (("--source", "step-functions", "--wave", "one=run-1"), "Invalid id 'run-1' for step-functions"),
     ],
 )
-def test_what_could_not_be_watched_to_its_end_is_rejected(
+def test_an_execution_that_could_never_end_is_rejected(
     shell: Shell, words: tuple[str, ...], why: str
 ) -> None:
     with pytest.raises(InvalidInput, match=why):
@@ -338,7 +338,7 @@ def test_what_could_not_be_watched_to_its_end_is_rejected(
     assert "No executions" in shell.executions("list").output
 
 
-def test_an_execution_whose_wave_count_is_not_known_says_what_it_waits_for(shell: Shell) -> None:
+def test_an_execution_without_a_wave_count_shows_what_it_waits_for(shell: Shell) -> None:
     added = shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={JOB}", "--more-waves")
 
     assert "longwatch executions set-waves x-1 N" in added.stderr
@@ -352,9 +352,7 @@ def test_an_execution_whose_wave_count_is_not_known_says_what_it_waits_for(shell
         ("ci.example/jobs/7", "Use http:// or https://"),
     ],
 )
-def test_an_address_that_may_not_be_stored_is_refused_before_it_is(
-    shell: Shell, address: str, why: str
-) -> None:
+def test_a_url_that_may_not_be_stored_is_refused_before_it_is(shell: Shell, address: str, why: str) -> None:
     with pytest.raises(InvalidInput, match=why) as caught:
         shell.executions("add", "--source", "http", "--plan", "p-1", "--wave", f"one={address}")
 

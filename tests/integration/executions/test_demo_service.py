@@ -14,17 +14,17 @@ from longwatch.executions.responses import SourceResponse
 from longwatch.testing.clock import FakeClock
 
 
-def test_a_drill_looks_the_same_over_the_wire_and_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    over_the_wire = answers()
+def test_a_drill_reads_the_same_over_the_wire_and_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    over_the_wire = responses()
 
     monkeypatch.setattr(service, "find_spec", lambda name: None)
-    in_this_process = answers()
+    in_this_process = responses()
 
     assert len(over_the_wire) == 7
     assert plain(over_the_wire) == plain(in_this_process)
 
 
-def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_demo(
+def test_the_users_aws_settings_do_not_keep_the_client_from_the_demo(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with drs_service(FakeClock(), speed=1.0, interval_ms=40) as drs:
@@ -37,7 +37,7 @@ def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_dem
         assert isinstance(drs.source.poll([drill])[drill.key], SourceResponse)
 
 
-def answers() -> list[SourceResponse]:
+def responses() -> list[SourceResponse]:
     clock, found = FakeClock(), list[SourceResponse]()
     with drs_service(clock, speed=2.0, interval_ms=40) as drs:
         assert isinstance(drs.source, FastSource)
@@ -57,7 +57,7 @@ def poll(source: FastSource, drill: Execution) -> SourceResponse:
     return response
 
 
-def plain(answers: list[SourceResponse]) -> list[SourceResponse]:
+def plain(responses: list[SourceResponse]) -> list[SourceResponse]:
     """Without the reasons, which are another call's."""
     return [
         replace(
@@ -67,5 +67,5 @@ def plain(answers: list[SourceResponse]) -> list[SourceResponse]:
                 for job_id, job in response.jobs.items()
             },
         )
-        for response in answers
+        for response in responses
     ]

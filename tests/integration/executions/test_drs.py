@@ -34,7 +34,7 @@ def problem_of(source: DrsSource, execution: Execution) -> SourceProblem:
     return result
 
 
-def test_a_drill_is_seen_as_it_goes(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
+def test_a_drill_is_seen_as_it_progresses(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
     job_id = drs.play(drill("s-1"))
     seen = []
 
@@ -61,7 +61,7 @@ def test_launch_actions_of_a_recovery_are_seen(
     assert (action.name, action.state) == ("install", StepState.IN_PROGRESS)
 
 
-def test_a_job_that_is_gone_is_missing(source: DrsSource, drs: DrsSimulator) -> None:
+def test_a_job_that_does_not_exist_is_missing(source: DrsSource, drs: DrsSimulator) -> None:
     listed, gone = drs.play(drill("s-1")), drs.play(drill("s-2"))
     drs.forget(gone)
 
@@ -81,7 +81,7 @@ def test_many_executions_take_one_call(source: DrsSource, drs: DrsSimulator) -> 
     assert drs.calls["DescribeJobs"] == 1
 
 
-def test_more_ids_than_one_call_takes_are_asked_in_parts(clock: FakeClock, connect: Any) -> None:
+def test_more_ids_than_one_call_accepts_are_requested_in_batches(clock: FakeClock, connect: Any) -> None:
     ids = [f"drsjob-{n:017}" for n in range(JOBS_AT_ONCE + 1)]
     source = DrsSource(connect, clock=clock)
 
@@ -104,9 +104,7 @@ def test_all_pages_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -
     source.close()
 
 
-def test_being_throttled_is_a_problem_with_the_wish_of_the_service(
-    source: DrsSource, drs: DrsSimulator
-) -> None:
+def test_throttling_is_a_problem_with_the_requested_pause(source: DrsSource, drs: DrsSimulator) -> None:
     drs.throttle(retry_after=7)
 
     problem = problem_of(source, watching("drsjob-00000000000000001"))
@@ -130,13 +128,13 @@ def test_an_error_is_a_problem_and_nothing_is_raised(
     assert (problem.throttled, problem.retry_after_seconds) == (False, wish.get("retryAfterSeconds"))
 
 
-def test_an_answer_that_is_lost_is_a_problem(source: DrsSource, drs: DrsSimulator) -> None:
+def test_a_lost_response_is_a_problem(source: DrsSource, drs: DrsSimulator) -> None:
     drs.lose_answers()
 
     assert "is unreachable" in problem_of(source, watching("drsjob-00000000000000001")).message
 
 
-def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSource, drs: DrsSimulator) -> None:
+def test_an_id_that_the_service_refuses_affects_no_other(source: DrsSource, drs: DrsSimulator) -> None:
     good = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(5)]
     bad = watching("not a job", execution_id="x-bad")
 
@@ -146,7 +144,7 @@ def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSourc
     assert all(isinstance(results[each.key], SourceResponse) for each in good)
 
 
-def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+def test_each_region_is_polled_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
     asked: list[str | None] = []
 
     def noting(region: str | None, account: str | None) -> Any:
@@ -166,7 +164,7 @@ def test_an_execution_without_jobs_needs_no_call(source: DrsSource) -> None:
     assert (response.jobs, response.missing, source.calls) == ({}, frozenset(), 0)
 
 
-def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
+def test_a_failed_server_has_its_reason(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
     script = drill("s-1", "s-2", "s-3", pending=1, active=1)
     script = script.without("s-2", after=1, event="CONVERSION_FAIL", error="no capacity").without("s-3")
     job_id = drs.play(script)
@@ -183,7 +181,7 @@ def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clo
     assert drs.calls["DescribeJobLogItems"] == 1
 
 
-def test_a_log_is_read_only_once_a_job_has_ended_badly(
+def test_a_log_is_read_only_once_a_job_has_failed(
     source: DrsSource, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     good = drs.play(drill("s-1", pending=1, active=1))
@@ -196,7 +194,7 @@ def test_a_log_is_read_only_once_a_job_has_ended_badly(
     assert drs.calls["DescribeJobLogItems"] == 0
 
 
-def test_a_job_that_was_cancelled_is_known_by_its_log(
+def test_a_cancelled_job_is_recognised_by_its_log(
     source: DrsSource, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     job_id = drs.play(drill("s-1").cancelled(after=30))
@@ -226,7 +224,7 @@ def test_all_pages_of_a_log_are_read(clock: FakeClock, connect: Any, drs: DrsSim
     source.close()
 
 
-def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
+def test_a_log_without_an_end_is_read_in_part_and_marked_incomplete(
     clock: FakeClock, connect: Any, drs: DrsSimulator
 ) -> None:
     drs._page = 1
@@ -244,7 +242,7 @@ def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
     source.close()
 
 
-def test_no_right_to_the_log_is_a_warning_in_the_evidence_and_no_problem(
+def test_a_missing_permission_for_the_log_is_a_warning_in_the_evidence_and_not_a_problem(
     source: DrsSource, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     job_id = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
@@ -291,13 +289,13 @@ def test_the_real_client_pages_and_reads_the_log(client: Any, drs: DrsSimulator,
 
 
 def test_an_orchestrator_under_test_can_start_a_drill(client: Any, drs: DrsSimulator) -> None:
-    answer = client.start_recovery(sourceServers=[{"sourceServerID": "s-00000000000000001"}], isDrill=True)
+    response = client.start_recovery(sourceServers=[{"sourceServerID": "s-00000000000000001"}], isDrill=True)
 
-    assert answer["job"]["initiatedBy"] == "START_DRILL"
-    assert answer["job"]["status"] == "PENDING"
+    assert response["job"]["initiatedBy"] == "START_DRILL"
+    assert response["job"]["status"] == "PENDING"
 
 
-def test_what_is_not_simulated_is_refused_in_the_service_s_words(client: Any) -> None:
+def test_an_operation_that_is_not_simulated_is_refused_with_the_service_s_error(client: Any) -> None:
     with pytest.raises(client.exceptions.InternalServerException, match="not simulated"):
         client.describe_source_servers()
 
@@ -314,7 +312,7 @@ def test_time_can_be_sped_up(connect: Any, clock: FakeClock) -> None:
     assert job_id.encode() in reply.body
 
 
-def test_an_answer_is_dated_by_the_service_and_scheduled_by_the_poller(
+def test_a_response_is_dated_by_the_service_and_scheduled_by_the_poller(
     connect: Any, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     ahead = FakeClock(clock.now_ms() + 600_000)
@@ -327,9 +325,7 @@ def test_an_answer_is_dated_by_the_service_and_scheduled_by_the_poller(
     source.close()
 
 
-def test_a_page_for_each_job_is_no_reason_to_give_up(
-    clock: FakeClock, connect: Any, drs: DrsSimulator
-) -> None:
+def test_a_page_for_each_job_is_read_to_the_end(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
     drs._page = 1
     ids = [drs.play(drill("s-1")) for _ in range(MAX_EMPTY_PAGES + 20)]
     source = DrsSource(connect, clock=clock)

@@ -50,7 +50,7 @@ def shell(clock: FakeClock, drs: DrsSimulator, monkeypatch: pytest.MonkeyPatch) 
     return Shell(clock, drs)
 
 
-def test_a_closed_execution_says_who_closed_it_and_why(shell: Shell) -> None:
+def test_a_closed_execution_shows_who_closed_it_and_why(shell: Shell) -> None:
     shell.executions("watch", "--once")
 
     closed = shell.executions("close", "x-1", "--as", "failed", *WHY)

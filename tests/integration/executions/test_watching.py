@@ -149,7 +149,7 @@ PLAIN = drill("s-1", "s-2", pending=10, active=10)
         (JobScript(servers=[], steps=[(0, "COMPLETED")]), Status.FAILED),  # lists no server
     ],
 )
-def test_odd_endings_are_what_they_are(
+def test_unusual_endings_have_the_right_verdict(
     harness: Harness, drs: DrsSimulator, script: JobScript, status: Status
 ) -> None:
     harness.add(drs.play(script))
@@ -173,7 +173,7 @@ def test_a_job_that_vanishes_before_its_end_leaves_the_execution_open(
     assert [each.name for each in conditions(harness.get(), clock.now_ms())] == ["missing"]
 
 
-def test_a_throttled_service_fails_nothing_and_is_left_alone_as_long_as_it_wishes(
+def test_a_throttled_service_fails_nothing_and_is_left_alone_as_long_as_it_requests(
     harness: Harness, drs: DrsSimulator
 ) -> None:
     harness.add(drs.play(drill("s-1", pending=10, active=10)))
@@ -186,7 +186,7 @@ def test_a_throttled_service_fails_nothing_and_is_left_alone_as_long_as_it_wishe
     assert harness.status() is Status.SUCCEEDED
 
 
-def test_lost_answers_and_errors_delay_the_end_and_change_nothing(
+def test_lost_responses_and_errors_delay_the_end_and_change_nothing(
     harness: Harness, drs: DrsSimulator
 ) -> None:
     harness.add(drs.play(drill("s-1", pending=60, active=60)))
@@ -200,7 +200,7 @@ def test_lost_answers_and_errors_delay_the_end_and_change_nothing(
     assert harness.status() is Status.SUCCEEDED
 
 
-def test_one_that_takes_longer_than_its_deadline_is_overdue_then_late(
+def test_an_execution_that_takes_longer_than_its_deadline_is_overdue_then_late(
     harness: Harness, drs: DrsSimulator, clock: FakeClock
 ) -> None:
     harness.add(drs.play(drill("s-1", pending=60, active=45 * MINUTE)))

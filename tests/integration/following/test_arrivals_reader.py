@@ -22,14 +22,14 @@ class Syncing(SqliteJournal):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.vain_looks = 0
+        self.vain_polls = 0
         self.hidden_after: int | None = None
         self.polled = threading.Event()
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         self.polled.set()
-        if self.vain_looks:
-            self.vain_looks -= 1
+        if self.vain_polls:
+            self.vain_polls -= 1
             return []
         found = super().arrivals(after, limit=limit)
         last = self.hidden_after
@@ -86,9 +86,9 @@ class Pipes:
         return self.all[-1]
 
 
-@pytest.mark.parametrize("vain_looks", [0, 3, 8, 11])
-async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
-    syncing: Syncing, vain_looks: int
+@pytest.mark.parametrize("vain_polls", [0, 3, 8, 11])
+async def test_a_write_that_is_signalled_too_early_is_read_however_long_its_sync_takes(
+    syncing: Syncing, vain_polls: int
 ) -> None:
     pipes, run = Pipes(), new_run()
     async with Hub(syncing, subscribe=pipes.subscribe) as hub:
@@ -96,7 +96,7 @@ async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
         await watch.caught_up()
         for number in (1, 2, 3):
             syncing.append([event(run, number)])
-            syncing.vain_looks = vain_looks if number == 2 else 0
+            syncing.vain_polls = vain_polls if number == 2 else 0
             pipes.all[0].signal()
             await watch.has(number)
 
@@ -104,7 +104,7 @@ async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
     assert [pipe.closed for pipe in pipes.all] == [1]
 
 
-async def test_a_write_close_behind_another_comes_though_it_was_told_of_with_that(syncing: Syncing) -> None:
+async def test_a_write_close_behind_another_is_read_although_they_share_a_signal(syncing: Syncing) -> None:
     pipes, run = Pipes(), new_run()
     async with Hub(syncing, subscribe=pipes.subscribe) as hub:
         watch = Watch(hub.follow(run))
@@ -120,7 +120,7 @@ async def test_a_write_close_behind_another_comes_though_it_was_told_of_with_tha
     assert [each.occurred_at for each in watch.events] == [1, 2]
 
 
-async def test_a_look_that_never_began_leaves_nothing_open(
+async def test_a_poll_that_never_started_leaves_nothing_open(
     syncing: Syncing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipes, is_asked_for = Pipes(), asyncio.Event()
@@ -136,7 +136,7 @@ async def test_a_look_that_never_began_leaves_nothing_open(
     assert [pipe.closed for pipe in pipes.all] == [1]
 
 
-async def test_whoever_leaves_while_something_is_waited_for_closes_what_listens_once_and_others_begin_anew(
+async def test_a_follower_that_leaves_during_a_wait_closes_the_signal_once_and_others_start_again(
     syncing: Syncing,
 ) -> None:
     pipes, run = Pipes(), new_run()
@@ -145,11 +145,11 @@ async def test_whoever_leaves_while_something_is_waited_for_closes_what_listens_
             leaves = Watch(hub.follow(new_run()))
             await leaves.caught_up()
             syncing.polled.clear()
-            syncing.vain_looks = 1_000
+            syncing.vain_polls = 1_000
             pipes.all[-1].signal()
             await asyncio.to_thread(syncing.polled.wait)
             await leaves.leave()
-            syncing.vain_looks = 0
+            syncing.vain_polls = 0
 
         watch = Watch(hub.follow(run))
         await watch.caught_up()

@@ -26,27 +26,27 @@ def writer(path: Path) -> Iterator[SqliteJournal]:
         yield journal
 
 
-def is_told(signal: ChangeSignal) -> bool:
+def is_signalled(signal: ChangeSignal) -> bool:
     assert signal.descriptor is not None
     return bool(select.select([signal.descriptor], [], [], 0)[0])
 
 
-def test_a_write_makes_the_descriptor_readable_and_looking_takes_it_back(
+def test_a_write_makes_the_descriptor_readable_and_a_poll_resets_it(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
     with closing(journal.subscribe(lambda: None)) as signal:
-        assert not is_told(signal)
+        assert not is_signalled(signal)
         assert not signal.drain()
 
         writer.append([event(new_run(), 1)])
 
-        assert is_told(signal)
+        assert is_signalled(signal)
         assert signal.drain()
-        assert not is_told(signal)
+        assert not is_signalled(signal)
         assert not signal.drain()
 
 
-def test_what_was_told_of_can_be_read_when_the_file_has_changed_which_is_said_once(
+def test_a_signalled_write_can_be_read_once_the_file_has_changed_and_is_signalled_once(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
     with closing(journal.subscribe(lambda: None)) as signal:
@@ -59,7 +59,7 @@ def test_what_was_told_of_can_be_read_when_the_file_has_changed_which_is_said_on
         assert signal.drain()
 
 
-def test_a_log_that_is_removed_and_made_again_is_heard(
+def test_a_log_that_is_removed_and_created_again_is_signalled(
     journal: SqliteJournal, writer: SqliteJournal, path: Path
 ) -> None:
     log = path.with_name(f"{path.name}-wal")
@@ -70,14 +70,14 @@ def test_a_log_that_is_removed_and_made_again_is_heard(
         signal.drain()
 
         aside.rename(log)
-        assert is_told(signal)
+        assert is_signalled(signal)
         assert signal.drain()
         writer.append([event(new_run(), 2)])
 
-        assert is_told(signal)
+        assert is_signalled(signal)
 
 
-def test_without_inotify_asking_tells_the_same(journal: SqliteJournal, writer: SqliteJournal) -> None:
+def test_without_inotify_polling_signals_the_same(journal: SqliteJournal, writer: SqliteJournal) -> None:
     with closing(journal.subscribe(lambda: None, inotify=False)) as signal:
         assert signal.descriptor is None
         assert signal.check_seconds is not None
@@ -103,7 +103,7 @@ def test_a_file_that_was_moved_counts_as_changed_within_a_second(
         assert any(signal.changed() for _ in range(checks))
 
 
-def test_a_system_without_watches_to_spare_is_asked_instead(
+def test_a_system_without_free_watches_is_polled_instead(
     journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: Inotify, path: Path, mask: int) -> int:
@@ -115,7 +115,7 @@ def test_a_system_without_watches_to_spare_is_asked_instead(
         assert signal.descriptor is None
 
 
-def test_when_the_watches_run_out_later_the_file_is_asked_as_often_as_without_them(
+def test_when_the_watches_run_out_later_the_file_is_polled_as_often_as_without_them(
     journal: SqliteJournal, writer: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = path.with_name(f"{path.name}-wal")
@@ -138,7 +138,7 @@ def test_when_the_watches_run_out_later_the_file_is_asked_as_often_as_without_th
         assert signal.check_seconds == asking.check_seconds
 
 
-def test_appends_of_this_process_are_told_at_once_also_by_another_journal_of_the_file(
+def test_appends_of_this_process_are_signalled_at_once_also_by_another_journal_of_the_file(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
     notified: list[int] = []

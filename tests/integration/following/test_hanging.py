@@ -54,7 +54,7 @@ class Hanging(MemoryJournal):
         return super().read(run_id, after=after, limit=limit, thorough=thorough)
 
 
-async def test_a_hub_closes_although_its_journal_never_answers(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_hub_closes_although_its_journal_never_responds(caplog: pytest.LogCaptureFixture) -> None:
     journal = Hanging()
     hub = Hub(journal)
     following = asyncio.ensure_future(anext(aiter(hub.follow("wf-1"))))
@@ -68,7 +68,7 @@ async def test_a_hub_closes_although_its_journal_never_answers(caplog: pytest.Lo
     await asyncio.gather(following, return_exceptions=True)
 
 
-def test_a_process_ends_although_its_journal_never_answers() -> None:
+def test_a_process_ends_although_its_journal_never_responds() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )

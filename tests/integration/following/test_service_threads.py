@@ -179,7 +179,7 @@ def test_a_forked_child_has_a_service_of_its_own() -> None:
     assert ended.returncode == 0
 
 
-def test_everybody_who_asks_at_once_gets_the_same_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers_get_the_same_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGWATCH_JOURNAL", "memory://")
     found: list[PollingService] = []
     together = threading.Barrier(8)

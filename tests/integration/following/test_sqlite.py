@@ -75,7 +75,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("inotify", WAYS)
-async def test_what_another_process_writes_comes_live_and_once(
+async def test_events_of_another_process_arrive_live_and_once(
     journal: SqliteJournal, path: Path, start: Start, inotify: bool
 ) -> None:
     runs = [new_run(), new_run()]
@@ -95,7 +95,7 @@ async def test_what_another_process_writes_comes_live_and_once(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-async def test_inotify_is_enough_where_nobody_asks(
+async def test_inotify_is_enough_without_polling(
     journal: SqliteJournal, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from longwatch.storage.sqlite import file_signal
@@ -211,7 +211,7 @@ def _descriptors() -> int:
     return len(list(folder.iterdir())) if folder.exists() else 0
 
 
-async def test_a_hub_that_is_closed_in_the_midst_of_everything_ends_all(path: Path) -> None:
+async def test_closing_a_busy_hub_ends_everything(path: Path) -> None:
     with SqliteJournal(path) as journal:
         run = new_run()
         journal.append([event(run, at) for at in range(5_000)])

@@ -70,7 +70,7 @@ def test_times_are_the_spans_own(bench: Bench) -> None:
     assert (ending.occurred_at, ending.payload["execution_time_ms"]) == (1_794_736_802_623, 2500)
 
 
-def test_a_model_call_tells_its_model_and_its_tokens(bench: Bench) -> None:
+def test_a_model_call_records_its_model_and_its_tokens(bench: Bench) -> None:
     with bench.tracer.start_as_current_span("chat large", attributes=CHAT) as span:
         span.set_attribute("gen_ai.usage.input_tokens", 12)
         span.set_attribute("gen_ai.usage.output_tokens", 34)
@@ -167,7 +167,7 @@ def test_an_exception_fails_the_call_and_reaches_the_traced_code_unchanged(bench
         (Status(StatusCode.OK), KeyError("handled"), ("completed", None)),
     ],
 )
-def test_a_span_has_failed_if_it_says_so(
+def test_a_span_with_an_error_status_has_failed(
     bench: Bench, status: Status | None, exception: Exception | None, expected: tuple[str, str | None]
 ) -> None:
     with bench.tracer.start_as_current_span("tool", attributes={**TOOL, "error.type": "timeout"}) as span:
@@ -212,14 +212,14 @@ def test_attributes_that_come_after_the_start_are_recognised_at_the_end(bench: B
     ]
 
 
-def test_a_trace_without_any_such_span_is_no_run(bench: Bench) -> None:
+def test_a_trace_without_any_such_span_is_not_a_run(bench: Bench) -> None:
     with bench.tracer.start_as_current_span("GET /health"), bench.tracer.start_as_current_span("SELECT"):
         pass
 
     assert bench.run_ids() == []
 
 
-def test_all_spans_are_recorded_if_asked_for(tmp_path: Path) -> None:
+def test_all_spans_are_recorded_on_request(tmp_path: Path) -> None:
     bench = Bench(tmp_path, include="all")
 
     with bench.tracer.start_as_current_span("GET /health", attributes={"http.route": "/health"}):

@@ -118,7 +118,7 @@ def test_a_chosen_run_gets_all_spans_and_is_closed_at_the_end(tmp_path: Path) ->
     bench.close()
 
 
-def test_a_span_that_outlives_its_trace_is_kept_and_the_producer_closes_after_it(bench: Bench) -> None:
+def test_a_span_that_outlives_its_trace_is_recorded_and_the_producer_closes_after_it(bench: Bench) -> None:
     with bench.tracer.start_as_current_span("root"):
         late = bench.tracer.start_span("tool", attributes=TOOL)
     late.end()
@@ -191,7 +191,7 @@ def test_parallel_spans_of_one_trace_are_one_run_with_one_end_and_a_whole_chain(
     assert verified(events) is Completeness.COMPLETE
 
 
-def test_what_the_sampler_drops_is_not_recorded(tmp_path: Path) -> None:
+def test_spans_that_the_sampler_drops_are_not_recorded(tmp_path: Path) -> None:
     bench = Bench(tmp_path, sampler=ALWAYS_OFF)
 
     with bench.tracer.start_as_current_span("agent", attributes=AGENT):
@@ -211,7 +211,7 @@ class RecordOnly(Sampler):
         return "record only"
 
 
-def test_what_is_recorded_but_not_exported_is_recorded_here_too(tmp_path: Path) -> None:
+def test_spans_that_are_recorded_but_not_exported_are_recorded_here_too(tmp_path: Path) -> None:
     bench = Bench(tmp_path, sampler=RecordOnly())
 
     with bench.tracer.start_as_current_span("agent"):
@@ -235,7 +235,7 @@ def test_spans_that_never_end_are_forgotten_and_their_run_is_ended_for_them(tmp_
     bench.close()
 
 
-def test_a_fault_in_recording_is_told_and_does_not_reach_the_traced_code(
+def test_a_fault_in_recording_is_reported_and_does_not_reach_the_traced_code(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG", "longwatch")
@@ -267,7 +267,7 @@ def test_an_unknown_choice_of_spans_is_refused_at_once() -> None:
         LongwatchSpanProcessor(include="some")
 
 
-def test_without_the_sdk_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_sdk_the_error_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "longwatch.integrations.otel")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
 

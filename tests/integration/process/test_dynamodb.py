@@ -45,7 +45,9 @@ def endpoint(request: pytest.FixtureRequest) -> str:
     return url
 
 
-def test_what_a_command_prints_and_writes_to_the_table_is_kept_once(endpoint: str, tmp_path: Path) -> None:
+def test_an_event_that_a_command_prints_and_writes_to_the_table_is_stored_once(
+    endpoint: str, tmp_path: Path
+) -> None:
     with new_table(endpoint, "workflow") as address:
         url = f"dynamodb://{address.table}?region={address.region}&layout=workflow&endpoint={endpoint}"
         bench = Bench(tmp_path, url=url, hold_seconds=1.0)

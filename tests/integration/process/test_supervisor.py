@@ -103,7 +103,7 @@ def test_a_failure_keeps_the_code_and_the_last_lines_of_standard_error(bench: Be
     assert ending["error_message"] == "exit code 3: 49"
 
 
-def test_a_process_that_dies_by_a_signal_is_told_so(bench: Bench) -> None:
+def test_a_process_that_dies_by_a_signal_is_recorded_as_such(bench: Bench) -> None:
     outcome = bench.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
 
     assert outcome.exit_code == 137
@@ -157,7 +157,7 @@ with longwatch.run("inner"):
     assert {event.trace_id for event in bench.events()} == {TRACE}
 
 
-def test_both_channels_together_keep_every_event_once_and_every_chain_whole(bench: Bench) -> None:
+def test_both_channels_together_store_every_event_once_and_every_chain_complete(bench: Bench) -> None:
     bench.run(
         STORES_EVENTS
         + """
@@ -270,7 +270,7 @@ def test_output_is_passed_on_unchanged(bench: Bench) -> None:
     assert bench.types() == ["workflow_start", "workflow_complete"]
 
 
-def test_a_grandchild_that_keeps_the_pipes_open_does_not_keep_us(bench: Bench) -> None:
+def test_a_grandchild_that_holds_the_pipes_open_does_not_block_us(bench: Bench) -> None:
     outcome = bench.run(
         """
 import subprocess, sys
@@ -285,7 +285,7 @@ print(subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).
 
 
 @pytest.mark.parametrize("error", [JournalUnusable("no right to read"), Unreachable("no answer")])
-def test_a_journal_that_cannot_be_read_is_told_of_once_and_every_line_is_recorded(
+def test_an_unreadable_journal_is_reported_once_and_every_line_is_recorded(
     bench: Bench, error: Exception
 ) -> None:
     def refuse() -> Journal:
@@ -299,7 +299,7 @@ def test_a_journal_that_cannot_be_read_is_told_of_once_and_every_line_is_recorde
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_journal_that_takes_nothing_changes_nothing_for_the_command(bench: Bench) -> None:
+def test_a_failing_journal_changes_nothing_for_the_command(bench: Bench) -> None:
     bench.url = sqlite_nowhere(bench)
 
     outcome = bench.run("print('hi')\nraise SystemExit(4)")
@@ -316,7 +316,7 @@ def sqlite_nowhere(bench: Bench) -> str:
 
 
 @pytest.mark.parametrize(("command", "code"), [("./nowhere", 127), (os.devnull, 126)])
-def test_a_command_that_cannot_be_started_leaves_a_run_that_says_so(
+def test_a_command_that_cannot_be_started_leaves_a_run_with_the_reason(
     bench: Bench, command: str, code: int
 ) -> None:
     outcome = bench.run_command([command])

@@ -96,7 +96,7 @@ def test_a_command_that_outlives_its_wrapper_keeps_the_run_open(wrapped: Wrapped
     assert wrapped.observed() == ("died", [])
 
 
-def test_a_signal_that_was_passed_on_is_told_from_one_that_came_from_elsewhere(wrapped: Wrapped) -> None:
+def test_a_signal_that_was_passed_on_is_distinguished_from_one_from_elsewhere(wrapped: Wrapped) -> None:
     wrapped.process.send_signal(signal.SIGTERM)
 
     ending = wrapped.ending().payload

@@ -91,7 +91,7 @@ def test_with_a_locked_journal_everything_waits_in_the_outbox(
     assert waiting(workspace) == WHOLE_RUN
 
 
-def test_what_a_locked_journal_did_not_take_is_shipped_later_whole(workspace: Workspace) -> None:
+def test_events_that_a_locked_journal_refused_are_shipped_later_completely(workspace: Workspace) -> None:
     with workspace.open() as journal:
         journal.find_runs()
     with locked(workspace.path):

@@ -73,7 +73,7 @@ last = Last()
 
 
 @pytest.mark.parametrize("use", LATE_USES.values(), ids=LATE_USES)
-def test_what_is_first_recorded_late_is_stored(workspace: Workspace, use: str) -> None:
+def test_an_event_that_is_first_recorded_late_is_stored(workspace: Workspace, use: str) -> None:
     done = workspace.run(RECORD + use)
 
     types = [event.type for event in workspace.events("wf-1")]
@@ -89,7 +89,9 @@ EARLY_LOADS = {
 
 
 @pytest.mark.parametrize("load", EARLY_LOADS.values(), ids=EARLY_LOADS)
-def test_loading_before_the_program_starts_is_not_taken_for_its_end(workspace: Workspace, load: str) -> None:
+def test_loading_before_the_program_starts_is_not_mistaken_for_its_end(
+    workspace: Workspace, load: str
+) -> None:
     (workspace.folder / "sitecustomize.py").write_text(load)
 
     done = workspace.run(

@@ -61,7 +61,7 @@ def test_a_run_whose_process_was_killed_has_died(workspace: Workspace) -> None:
     assert died.ended_between is not None
 
 
-def test_a_run_goes_on_in_a_forked_child_that_says_nothing(workspace: Workspace) -> None:
+def test_a_run_continues_in_a_forked_child_that_records_nothing(workspace: Workspace) -> None:
     process = workspace.start(
         PREAMBLE
         + """
@@ -129,7 +129,7 @@ def test_a_run_that_is_started_again_after_a_kill_is_a_new_attempt(workspace: Wo
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", 'raise RuntimeError("elsewhere")'])
-def test_a_program_that_exits_with_an_open_run_says_so(workspace: Workspace, end: str) -> None:
+def test_a_program_that_exits_with_an_open_run_reports_it(workspace: Workspace, end: str) -> None:
     done = workspace.run(
         PREAMBLE
         + f"""

@@ -86,7 +86,7 @@ def back_up(path: Path) -> None:
     target.close()
 
 
-def test_every_event_of_a_moved_journal_is_in_one_place_and_ships_to_the_new_one(
+def test_every_event_of_a_moved_journal_is_stored_once_and_ships_to_the_new_one(
     workspace: Workspace,
 ) -> None:
     process = workspace.start(IN_STEPS)
@@ -136,7 +136,7 @@ def test_a_restored_backup_gets_everything_that_comes_after_it(workspace: Worksp
     assert steps_in(workspace.path) == [*range(20), *range(30, 60)]
 
 
-def test_commits_that_only_the_log_of_a_killed_process_has_are_kept_beside_the_new_file(
+def test_commits_that_only_the_log_of_a_killed_process_has_are_saved_beside_the_new_file(
     workspace: Workspace,
 ) -> None:
     process = workspace.start(IN_STEPS)

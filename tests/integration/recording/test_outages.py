@@ -56,7 +56,7 @@ def steps_of(events: list[Event]) -> list[object]:
     return [event.payload["n"] for event in events if event.type == "step"]
 
 
-def test_what_waited_in_the_outbox_arrives_once_and_is_announced(
+def test_events_that_waited_in_the_outbox_arrive_once_and_are_announced(
     workspace: Workspace, faulty: FaultyJournal, recorder: Recorder
 ) -> None:
     steps(recorder, 0, 10)
@@ -142,7 +142,7 @@ print(Outbox(Path(sys.argv[1])).ship(open_journal).shipped)
     assert outbox.pending() == []
 
 
-def test_refused_events_are_kept_with_the_reason_across_processes(
+def test_refused_events_are_stored_with_the_reason_across_processes(
     workspace: Workspace, faulty: FaultyJournal, recorder: Recorder
 ) -> None:
     faulty.refuse(lambda event: event.payload.get("n") == 3)
@@ -181,9 +181,7 @@ def test_a_locked_journal_is_an_outage_and_nothing_is_lost(workspace: Workspace)
         assert steps_of(all_events(journal, RUN)) == list(range(5))
 
 
-def test_an_outage_is_not_what_a_busy_error_of_one_moment_is(
-    faulty: FaultyJournal, recorder: Recorder
-) -> None:
+def test_a_brief_busy_error_is_not_an_outage(faulty: FaultyJournal, recorder: Recorder) -> None:
     faulty.fail(1, JournalBusy("locked"))
     steps(recorder, 0, 3)
 

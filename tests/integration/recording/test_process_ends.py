@@ -25,7 +25,7 @@ def wait():
 """
 
 
-def test_sigterm_stores_everything_and_says_that_the_run_was_interrupted(workspace: Workspace) -> None:
+def test_sigterm_stores_everything_and_records_the_run_as_interrupted(workspace: Workspace) -> None:
     process = workspace.start(
         PREAMBLE
         + """
@@ -160,7 +160,7 @@ with longwatch.run(run_id="wf-1"):
     assert ("workflow_complete" in {event.type for event in events}) == (code == 0)
 
 
-def test_what_exit_handlers_record_after_ours_has_run_is_stored_too(workspace: Workspace) -> None:
+def test_events_that_exit_handlers_record_after_ours_has_run_are_stored_too(workspace: Workspace) -> None:
     done = workspace.run(
         """
 import atexit
@@ -183,7 +183,7 @@ recorder.record("wf-1", "step", {})
     ]
 
 
-def test_what_could_not_be_stored_is_told_on_stderr_at_the_end(workspace: Workspace) -> None:
+def test_events_that_could_not_be_stored_are_reported_on_stderr_at_the_end(workspace: Workspace) -> None:
     workspace.path.write_text("this is no database, however hard one looks")
     workspace.outbox.write_text("nor is this one, and it was never meant to be")
 
@@ -480,7 +480,7 @@ with longwatch.run(run_id="wf-1"):
     ]
 
 
-def test_ctrl_c_is_told_as_an_interruption(workspace: Workspace) -> None:
+def test_ctrl_c_is_recorded_as_an_interruption(workspace: Workspace) -> None:
     process = workspace.start(
         PREAMBLE
         + """

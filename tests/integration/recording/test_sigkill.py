@@ -73,6 +73,6 @@ def test_nothing_that_was_acknowledged_is_lost_when_a_process_is_killed(workspac
 
 def sound(path: Path) -> bool:
     with sqlite3.connect(path) as connection:
-        (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
+        (response,) = connection.execute("PRAGMA integrity_check").fetchone()
     connection.close()
-    return bool(answer == "ok")
+    return bool(response == "ok")

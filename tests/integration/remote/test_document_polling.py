@@ -33,8 +33,10 @@ class ReceivedChanges:
 
 async def write(http: httpx2.AsyncClient, project: str, path: str, text: str) -> None:
     headers = {"Content-Type": "text/plain; charset=utf-8"}
-    answer = await http.put(f"/api/projects/{project}/content/{path}", content=text.encode(), headers=headers)
-    answer.raise_for_status()
+    response = await http.put(
+        f"/api/projects/{project}/content/{path}", content=text.encode(), headers=headers
+    )
+    response.raise_for_status()
 
 
 async def until_listed(polling: DocumentPolling, *paths: str) -> None:
@@ -44,7 +46,7 @@ async def until_listed(polling: DocumentPolling, *paths: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_files_that_are_made_changed_and_deleted_are_told(
+async def test_created_changed_and_deleted_files_are_reported(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     received = ReceivedChanges()
@@ -63,7 +65,7 @@ async def test_files_that_are_made_changed_and_deleted_are_told(
     assert len(received.changes) == 3
 
 
-async def test_only_the_files_that_were_asked_for_are_told(
+async def test_only_the_requested_files_are_reported(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     received = ReceivedChanges()
@@ -81,7 +83,7 @@ async def test_only_the_files_that_were_asked_for_are_told(
     assert received.changes == [("b.md", "created")]
 
 
-async def test_a_document_is_brought_up_to_date_before_its_change_is_told(
+async def test_a_document_is_brought_up_to_date_before_its_change_is_reported(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     received = ReceivedChanges()
@@ -97,7 +99,7 @@ async def test_a_document_is_brought_up_to_date_before_its_change_is_told(
         assert str(document.get("content", type=Text)) == "Hello, 😀 world"
 
 
-async def test_two_who_write_at_once_end_with_the_same_text(
+async def test_two_writers_at_once_end_with_the_same_text(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     await write(http, project, "notes.md", "middle")
@@ -112,8 +114,8 @@ async def test_two_who_write_at_once_end_with_the_same_text(
     await one.push("notes.md")
 
     assert str(first) == str(second) == "start middle end"
-    answer = await http.get(f"/api/projects/{project}/content/notes.md")
-    assert answer.text == "start middle end"
+    response = await http.get(f"/api/projects/{project}/content/notes.md")
+    assert response.text == "start middle end"
 
 
 async def test_a_deletion_reaches_a_document(
@@ -129,7 +131,7 @@ async def test_a_deletion_reaches_a_document(
     assert str(text) == "keep this"
 
 
-async def test_an_unknown_project_stops_it(client: ServerClient) -> None:
+async def test_an_unknown_project_stops_the_polling(client: ServerClient) -> None:
     errors: list[Exception] = []
     warnings = asyncio.Event()
 

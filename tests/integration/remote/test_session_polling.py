@@ -17,8 +17,8 @@ QUICK_MS = 20.0
 
 
 async def new_turn(http: httpx2.AsyncClient, project: str) -> str:
-    answer = await http.post(f"/api/projects/{project}/sessions/s/turns", json={"prompt": "do it"})
-    found: str = answer.json()["id"]
+    response = await http.post(f"/api/projects/{project}/sessions/s/turns", json={"prompt": "do it"})
+    found: str = response.json()["id"]
     return found
 
 
@@ -37,7 +37,7 @@ END: dict[str, object] = {"type": "result", "is_error": False, "result": "done"}
 FAILURE: dict[str, object] = {"type": "result", "is_error": True, "result": "out of memory"}
 
 
-async def test_updates_come_with_each_change_and_the_end_stops_it(
+async def test_each_change_is_an_update_and_the_end_stops_the_polling(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     turn_id = await new_turn(http, project)
@@ -89,8 +89,8 @@ async def test_an_unchanged_turn_costs_a_304(
     turn_id = await new_turn(http, project)
     statuses: list[int] = []
 
-    async def note(answer: httpx2.Response) -> None:
-        statuses.append(answer.status_code)
+    async def note(response: httpx2.Response) -> None:
+        statuses.append(response.status_code)
 
     async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=PATIENCE_SECONDS) as noted:
         watched = ServerClient(client.base_url, http=noted)
@@ -101,7 +101,7 @@ async def test_an_unchanged_turn_costs_a_304(
     assert second is first
 
 
-async def test_it_looks_only_while_enabled_and_with_a_turn(
+async def test_it_polls_only_while_enabled_and_with_a_turn(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     turn_id = await new_turn(http, project)
@@ -120,7 +120,7 @@ async def test_it_looks_only_while_enabled_and_with_a_turn(
         await polling.wait()
 
 
-async def test_an_unknown_turn_stops_it_at_once(client: ServerClient, project: str) -> None:
+async def test_an_unknown_turn_stops_the_polling_at_once(client: ServerClient, project: str) -> None:
     errors: list[Exception] = []
     polling = SessionPolling(
         client, project, "s", "turn-000000000000", interval_ms=QUICK_MS, on_error=errors.append
@@ -135,7 +135,7 @@ async def test_an_unknown_turn_stops_it_at_once(client: ServerClient, project: s
     assert len(errors) == 1
 
 
-async def test_a_server_that_is_away_is_tried_five_times_more(project: str) -> None:
+async def test_an_unreachable_server_is_retried_five_times(project: str) -> None:
     errors: list[Exception] = []
     manager = PollingManager(backoff=Backoff(0.01, 2.0, 0.16, max_retries=5))
     async with ServerClient("http://127.0.0.1:9") as nobody, manager:
@@ -150,7 +150,7 @@ async def test_a_server_that_is_away_is_tried_five_times_more(project: str) -> N
     assert all(isinstance(error, Unreachable) for error in errors)
 
 
-async def test_two_who_look_at_one_turn_share_one_request(
+async def test_two_pollers_of_one_turn_share_one_request(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     turn_id = await new_turn(http, project)

@@ -32,7 +32,7 @@ from tests.integration.server.live.servers import ServerProcess
 from tests.integration.server.stores import Stores, assistant
 
 BIG = 3_000  # bytes of a body
-RIGHT, LOOKS = "may-write-and-read", "may-only-read-here"
+RIGHT, READS = "may-write-and-read", "may-only-read-here"
 
 
 @asynccontextmanager
@@ -77,26 +77,26 @@ async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long
     assert warnings == ["line 4 was cut because it is too long for the server"]
 
 
-async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path) -> None:
-    access = Access(Tokens(write=RIGHT, read=LOOKS))
+async def test_a_wrong_token_is_refused_and_a_right_one_is_accepted(tmp_path: Path) -> None:
+    access = Access(Tokens(write=RIGHT, read=READS))
 
     async with listening(tmp_path / "guarded.db", access=access) as url:
         with pytest.raises(RequestRefused) as refused:
             await asyncio.to_thread(sink_of, BlockingClient(url, token="wrong"), [])
         with pytest.raises(RequestRefused) as forbidden:
-            await asyncio.to_thread(sink_of, BlockingClient(url, token=LOOKS), [])
+            await asyncio.to_thread(sink_of, BlockingClient(url, token=READS), [])
         sink = await asyncio.to_thread(sink_of, BlockingClient(url, token=RIGHT), [])
 
     assert (refused.value.status, forbidden.value.status) == (401, 403)
     assert sink.path.startswith("/api/projects/p/sessions/s/turns/turn-")
 
 
-def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
+def test_a_redirect_is_not_followed_so_that_a_token_is_sent_nowhere_else() -> None:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        answer = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
+        response = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
         script = "import socket, sys; s = socket.socket(fileno=int(sys.argv[1])); c, _ = s.accept(); "
         script += "c.recv(9999); c.sendall(sys.argv[2].encode()); c.close()"
-        command = [sys.executable, "-c", script, str(bound.fileno()), answer]
+        command = [sys.executable, "-c", script, str(bound.fileno()), response]
         with subprocess.Popen(command, pass_fds=[bound.fileno()]):
             calls = BlockingClient(f"http://127.0.0.1:{bound.getsockname()[1]}", token="secret")
             with pytest.raises(RequestRefused) as refused:
@@ -108,17 +108,17 @@ def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
 @pytest.mark.parametrize(
     "address", ["board:8321", "ftp://board", "http://", "http://user:word@board", "http://board?x=1"]
 )
-def test_what_is_no_address_of_a_server_is_said_so(address: str) -> None:
+def test_an_invalid_server_url_is_reported(address: str) -> None:
     with pytest.raises(InvalidInput, match="Invalid server URL"):
         BlockingClient(address)
 
 
-def test_an_answer_that_is_no_json_is_no_answer(server: ServerProcess) -> None:
+def test_a_response_that_is_not_json_is_an_error(server: ServerProcess) -> None:
     with pytest.raises(Unreachable):
         BlockingClient(server.url).get("/")
 
 
-def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_said(
+def test_an_executor_that_dies_out_of_the_servers_sight_is_reported_by_its_watchdog(
     server: ServerProcess,
 ) -> None:
     calls = BlockingClient(server.url)
@@ -138,15 +138,15 @@ def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_
         beside = int(executor.stdout.readline())
         executor.send_signal(signal.SIGKILL)
     etag = calls.get(path).etag
-    answer = calls.get(path, {"wait": 20}, etag=etag, longer_seconds=25)
+    response = calls.get(path, {"wait": 20}, etag=etag, longer_seconds=25)
 
-    ended = answer.value or calls.get(path).value
+    ended = response.value or calls.get(path).value
     assert (ended["status"], ended["error"]) == ("failed", "process 7 is gone")
     with suppress(ProcessLookupError):
         os.kill(beside, signal.SIGKILL)
 
 
-async def test_a_last_word_that_is_not_needed_is_not_said(http: httpx2.AsyncClient, project: str) -> None:
+async def test_a_watchdog_that_is_not_needed_reports_nothing(http: httpx2.AsyncClient, project: str) -> None:
     made = await http.post(f"/api/projects/{project}/sessions/s/turns", json={})
     path = f"/api/projects/{project}/sessions/s/turns/{made.json()['id']}"
     word = ExecutorWatchdog.start_process(str(http.base_url).rstrip("/"), None, path, "gone")

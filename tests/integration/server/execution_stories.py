@@ -82,10 +82,10 @@ class Watched:
         at = now_ms() if at is None else at
         job_ids = {job.job_id for wave in self.now.stages for job in wave.jobs}
         jobs_by_id = {job.job_id: job for job in jobs if job.job_id in job_ids}
-        answer = SourceResponse(CALL, at, jobs_by_id)
-        after = apply_response(self.now, answer)
+        response = SourceResponse(CALL, at, jobs_by_id)
+        after = apply_response(self.now, response)
         events = list(transition_events(self.now, after, at))
-        found = decide_verdict(after, (answer.evidence,), at)
+        found = decide_verdict(after, (response.evidence,), at)
         if found is not None:
             after = replace(after, verdict=found, closed=True)
             events.append(end_event(after, found))

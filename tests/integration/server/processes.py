@@ -83,10 +83,10 @@ def raw_answer(port: int, request: bytes, *, then: bytes = b"", seconds: float =
                 connection.sendall(then)
         except (BrokenPipeError, ConnectionResetError):
             pass  # it has had enough already
-        answer = b""
+        response = b""
         try:
             while piece := connection.recv(65536):
-                answer += piece
+                response += piece
         except (TimeoutError, ConnectionResetError):
             pass
-        return answer
+        return response

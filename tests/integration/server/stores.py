@@ -83,9 +83,9 @@ async def new_turn(http: httpx2.AsyncClient, prompt: str = "go") -> str:
     """The address of a turn in session s1 of project p1, which are made."""
     await http.post("/api/projects", json={"id": "p1"})
     await http.post("/api/projects/p1/sessions", json={"id": "s1"})
-    answer = await http.post("/api/projects/p1/sessions/s1/turns", json={"prompt": prompt})
-    assert answer.status_code == 201, answer.text
-    return f"/api/projects/p1/sessions/s1/turns/{answer.json()['id']}"
+    response = await http.post("/api/projects/p1/sessions/s1/turns", json={"prompt": prompt})
+    assert response.status_code == 201, response.text
+    return f"/api/projects/p1/sessions/s1/turns/{response.json()['id']}"
 
 
 def assistant(*texts: str) -> str:

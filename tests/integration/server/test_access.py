@@ -40,7 +40,7 @@ async def locked(sqlite_stores: Stores, access: Access) -> AsyncIterator[Served]
         {"Cookie": f"{COOKIE}="},
     ],
 )
-async def test_nobody_comes_in_without_the_token(locked: Served, headers: dict[str, str]) -> None:
+async def test_a_request_without_the_token_is_refused(locked: Served, headers: dict[str, str]) -> None:
     for method, path in (
         ("GET", "/api/runs"),
         ("GET", "/openapi.json"),
@@ -49,11 +49,11 @@ async def test_nobody_comes_in_without_the_token(locked: Served, headers: dict[s
         ("POST", "/api/projects"),
         ("GET", "/nothing-here"),
     ):
-        answer = await locked.http.request(method, path, headers=headers)
+        response = await locked.http.request(method, path, headers=headers)
 
-        assert (path, answer.status_code) == (path, 401)
-        assert answer.json()["error"]["code"] == "unauthorized"
-        assert answer.headers["www-authenticate"] == "Bearer"
+        assert (path, response.status_code) == (path, 401)
+        assert response.json()["error"]["code"] == "unauthorized"
+        assert response.headers["www-authenticate"] == "Bearer"
 
 
 async def test_the_reading_token_reads_and_does_not_write(locked: Served) -> None:
@@ -78,8 +78,10 @@ async def test_the_reading_token_reads_and_does_not_write(locked: Served) -> Non
         await locked.http.post("/api/runs/wf-1/events", json={"events": []}),
     ]
 
-    assert {answer.status_code for answer in reads} == {200}
-    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in writes} == {(403, "forbidden")}
+    assert {response.status_code for response in reads} == {200}
+    assert {(response.status_code, response.json()["error"]["code"]) for response in writes} == {
+        (403, "forbidden")
+    }
 
 
 async def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(locked: Served) -> None:
@@ -112,7 +114,7 @@ async def test_a_code_logs_a_browser_in_once(locked: Served, access: Access) -> 
     assert first.headers["cache-control"] == "no-store"
 
 
-async def test_the_page_is_for_everybody_and_its_data_are_not(locked: Served) -> None:
+async def test_the_page_is_public_and_its_data_are_not(locked: Served) -> None:
     page = await locked.http.get("/runs/wf-1")
     asset = await locked.http.get("/viewer/index.html")
     data = await locked.http.get("/api/runs/wf-1")
@@ -120,7 +122,7 @@ async def test_the_page_is_for_everybody_and_its_data_are_not(locked: Served) ->
     assert (page.status_code, asset.status_code, data.status_code) == (200, 200, 401)
 
 
-async def test_a_token_typed_into_the_plain_form_lets_in(locked: Served) -> None:
+async def test_a_token_typed_into_the_plain_form_is_accepted(locked: Served) -> None:
     form = await locked.http.get("/login")
     wrong = await locked.http.post("/login", data={"token": "wrong"})
     right = await locked.http.post("/login", data={"token": TOKENS.write})
@@ -141,10 +143,10 @@ async def test_a_cookie_holds_on_every_server_with_the_same_tokens(sqlite_stores
         assert (await other.http.get("/api/runs")).status_code == 401
 
 
-async def test_health_is_for_everybody_and_tells_little(locked: Served) -> None:
-    answer = await locked.http.get("/api/health")
+async def test_health_is_public_and_reveals_little(locked: Served) -> None:
+    response = await locked.http.get("/api/health")
 
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok", "journal": "sqlite"})
+    assert (response.status_code, response.json()) == (200, {"status": "ok", "journal": "sqlite"})
 
 
 @pytest.mark.parametrize(
@@ -152,10 +154,10 @@ async def test_health_is_for_everybody_and_tells_little(locked: Served) -> None:
 )
 async def test_a_name_that_is_not_ours_is_refused(server: Served, host: str) -> None:
     for path in ("/api/runs", "/", "/viewer/index.html", "/api/projects/p/sessions/s/turns/turn-1/status"):
-        answer = await server.http.get(path, headers={"Host": host})
+        response = await server.http.get(path, headers={"Host": host})
 
-        assert (path, answer.status_code) == (path, 403)
-        assert answer.json()["error"]["code"] == "foreign_host"
+        assert (path, response.status_code) == (path, 403)
+        assert response.json()["error"]["code"] == "foreign_host"
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:8321", "[::1]:8321", "localhost."])
@@ -178,13 +180,13 @@ async def test_a_page_of_another_origin_is_refused(server: Served, origin: str) 
     headers = {"Origin": origin}
 
     for method, path in (("GET", "/api/runs"), ("POST", "/api/projects"), ("OPTIONS", "/api/projects")):
-        answer = await server.http.request(method, path, headers=headers)
+        response = await server.http.request(method, path, headers=headers)
 
-        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "foreign_origin")
-        assert "access-control-allow-origin" not in answer.headers
+        assert (response.status_code, response.json()["error"]["code"]) == (403, "foreign_origin")
+        assert "access-control-allow-origin" not in response.headers
 
 
-async def test_our_own_page_is_let_in_and_other_sites_load_nothing(server: Served) -> None:
+async def test_our_own_page_is_admitted_and_other_sites_load_nothing(server: Served) -> None:
     own = await server.http.post("/api/projects", json={}, headers={"Origin": "http://127.0.0.1:8321"})
     image = await server.http.get(
         "/api/runs", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
@@ -198,7 +200,7 @@ async def test_our_own_page_is_let_in_and_other_sites_load_nothing(server: Serve
     assert link.status_code == 200
 
 
-async def test_an_origin_that_is_let_in_gets_its_headers_on_every_answer(sqlite_stores: Stores) -> None:
+async def test_an_admitted_origin_gets_its_headers_on_every_response(sqlite_stores: Stores) -> None:
     origin = "https://tool.example:8443"
     hosts = Hosts.of("127.0.0.1", allow_origins=(origin,))
 
@@ -210,7 +212,7 @@ async def test_an_origin_that_is_let_in_gets_its_headers_on_every_answer(sqlite_
 
     assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, origin)
     assert "Authorization" in before.headers["access-control-allow-headers"]
-    for answer in (good, bad, status):
-        assert answer.headers["access-control-allow-origin"] == origin
-        assert "Origin" in answer.headers["vary"]
-        assert "access-control-allow-credentials" not in answer.headers
+    for response in (good, bad, status):
+        assert response.headers["access-control-allow-origin"] == origin
+        assert "Origin" in response.headers["vary"]
+        assert "access-control-allow-credentials" not in response.headers

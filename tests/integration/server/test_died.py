@@ -29,7 +29,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-async def test_a_run_is_died_for_every_reader_as_soon_as_its_process_is_gone(stores: Stores) -> None:
+async def test_a_run_has_died_for_every_reader_as_soon_as_its_process_is_gone(stores: Stores) -> None:
     clock = FakeClock(now_ms=time.time_ns() // 1_000_000)
     async with served(stores, clock=clock) as server:
         with child() as process:
@@ -104,7 +104,7 @@ async def test_an_attempt_is_shown_by_its_number(stores: Stores) -> None:
         )
 
 
-def test_a_server_ends_a_run_that_nobody_looks_at(tmp_path: Path) -> None:
+def test_a_server_ends_a_run_that_no_client_reads(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     with child() as process:
         code = (
@@ -118,11 +118,11 @@ def test_a_server_ends_a_run_that_nobody_looks_at(tmp_path: Path) -> None:
     with serving(*journal_option(file)) as server:
         with urllib.request.urlopen(
             f"{server.url}/api/runs/wf-1/events?wait=20", timeout=PATIENCE_SECONDS
-        ) as answer:
-            before = json.load(answer)
+        ) as response:
+            before = json.load(response)
         url = f"{server.url}/api/runs/wf-1/events?wait=20&after={before['cursor']}"
-        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
-            [death] = json.load(answer)["events"]
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
+            [death] = json.load(response)["events"]
 
     assert [each["type"] for each in before["events"]] == ["workflow_start"]
     assert (death["type"], death["payload"]["status"]) == ("workflow_error", "died")

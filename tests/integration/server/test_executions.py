@@ -54,7 +54,7 @@ def ids(page: dict[str, list[dict[str, str]]]) -> list[str]:
     return [each["execution_id"] for each in page["executions"]]
 
 
-async def test_an_execution_is_listed_with_how_far_its_waves_are(
+async def test_an_execution_is_listed_with_the_progress_of_its_waves(
     server: Served, store: SqliteExecutionStore
 ) -> None:
     watched = Watched(store, server.context.journal, fresh("x-1", "databases", "front", name="east"))
@@ -79,7 +79,7 @@ async def test_an_execution_is_listed_with_how_far_its_waves_are(
     assert (page["cursor"], page["hint"]) == (None, None)
 
 
-async def test_one_is_shown_with_servers_verdict_and_evidence(
+async def test_an_execution_is_shown_with_servers_verdict_and_evidence(
     server: Served, store: SqliteExecutionStore
 ) -> None:
     watched = Watched(store, server.context.journal, fresh("x-1"))
@@ -146,7 +146,7 @@ async def test_pages_join_without_a_gap_where_several_began_in_the_same_second(
 
 
 @pytest.mark.parametrize("path", ["/api/executions", "/api/executions/x-1"])
-async def test_asking_again_costs_no_body_until_something_has_happened(
+async def test_a_repeated_request_costs_no_body_until_something_has_happened(
     server: Served, store: SqliteExecutionStore, path: str
 ) -> None:
     watched = Watched(store, server.context.journal, fresh("x-1"))
@@ -179,7 +179,7 @@ async def test_two_servers_give_the_same_tags(sqlite_stores: Stores, store: Sqli
     assert tags[2] == tags[3]
 
 
-async def test_that_time_passes_is_no_change_and_that_it_is_overdue_is_one(
+async def test_passing_time_is_not_a_change_and_becoming_overdue_is_one(
     sqlite_stores: Stores, store: SqliteExecutionStore
 ) -> None:
     clock = FakeClock(time.time_ns() // 1_000_000)
@@ -198,9 +198,9 @@ async def test_that_time_passes_is_no_change_and_that_it_is_overdue_is_one(
 async def test_an_id_may_hold_any_character(server: Served, store: SqliteExecutionStore) -> None:
     store.add(fresh("arn:aws/x 1?#ø"))
 
-    answer = await server.http.get("/api/executions/arn%3Aaws%2Fx%201%3F%23%C3%B8")
+    response = await server.http.get("/api/executions/arn%3Aaws%2Fx%201%3F%23%C3%B8")
 
-    assert answer.json()["execution_id"] == "arn:aws/x 1?#ø"
+    assert response.json()["execution_id"] == "arn:aws/x 1?#ø"
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ async def test_of_two_plans_with_one_id_the_plan_decides(
     store.add(fresh("x-1", plan_id="plan-a", name="a"))
     store.add(fresh("x-1", plan_id="plan/b", name="b"))
 
-    answer = await server.http.get(f"/api/executions/{address}")
+    response = await server.http.get(f"/api/executions/{address}")
 
-    assert answer.json()["name"] == "b"
+    assert response.json()["name"] == "b"
 
 
 async def test_an_id_that_two_plans_have_is_a_conflict_that_names_the_plans(
@@ -224,17 +224,17 @@ async def test_an_id_that_two_plans_have_is_a_conflict_that_names_the_plans(
     only = await server.http.get("/api/executions/x-1")
     store.add(fresh("x-1", plan_id="plan/b"))
 
-    answer = await server.http.get("/api/executions/x-1")
+    response = await server.http.get("/api/executions/x-1")
 
     assert only.json()["plan_id"] == "plan-a"
-    assert answer.status_code == 409
-    error = answer.json()["error"]
+    assert response.status_code == 409
+    error = response.json()["error"]
     assert error["code"] == "ambiguous_execution"
     assert [each["message"] for each in error["details"]] == ["plan-a", "plan/b"]
     assert "plan-a/x-1 or plan%2Fb/x-1" in error["message"]
 
 
-async def test_one_that_failed_is_not_shown_as_its_namesake_that_succeeded(
+async def test_a_failed_execution_is_not_shown_as_its_namesake_that_succeeded(
     server: Served, store: SqliteExecutionStore
 ) -> None:
     for plan_id, state in (("plan-a", LAUNCHED), ("plan-b", FAILED)):
@@ -250,7 +250,7 @@ async def test_one_that_failed_is_not_shown_as_its_namesake_that_succeeded(
     assert found == {"plan-a": ("succeeded", "succeeded"), "plan-b": ("failed", "failed")}
 
 
-async def test_what_is_not_there_or_no_cursor_is_told_in_words(server: Served) -> None:
+async def test_a_missing_execution_or_an_invalid_cursor_is_an_error_with_a_message(server: Served) -> None:
     missing = await server.http.get("/api/executions/x-none")
     half = cursor_at((1, "\ud800", "p"))  # half a character, which JSON can name
     cursors = [
@@ -265,7 +265,7 @@ async def test_what_is_not_there_or_no_cursor_is_told_in_words(server: Served) -
     assert {each.json()["error"]["code"] for each in cursors} == {"invalid_cursor"}
 
 
-async def test_an_empty_journal_says_how_to_add_one(server: Served) -> None:
+async def test_an_empty_journal_shows_how_to_add_an_execution(server: Served) -> None:
     page = (await server.http.get("/api/executions")).json()
 
     assert page["executions"] == []
@@ -283,7 +283,7 @@ class NoTable(MemoryExecutionStore):
         raise TableProblem("not-found", "There is no table 'longwatch-executions'. Deploy it.")
 
 
-async def test_a_record_that_makes_no_sense_is_told_in_words(
+async def test_an_invalid_record_is_an_error_with_a_message(
     server: Served, store: SqliteExecutionStore, sqlite_stores: Stores
 ) -> None:
     store.add(fresh("x-1"))
@@ -292,11 +292,11 @@ async def test_a_record_that_makes_no_sense_is_told_in_words(
         connection.execute("UPDATE executions SET record = json_set(record, '$.Deadline', 'soon')")
     connection.close()
 
-    answer = await server.http.get("/api/executions/x-1")
+    response = await server.http.get("/api/executions/x-1")
 
-    assert answer.status_code == 503
-    assert answer.json()["error"]["code"] == "journal_unusable"
-    assert "is invalid" in answer.json()["error"]["message"]
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "journal_unusable"
+    assert "is invalid" in response.json()["error"]["message"]
 
 
 async def test_an_account_without_the_table_is_an_empty_list_with_what_to_deploy(
@@ -310,7 +310,7 @@ async def test_an_account_without_the_table_is_an_empty_list_with_what_to_deploy
     assert listed.json()["hint"] == "There is no table 'longwatch-executions'. Deploy it."
 
 
-async def test_what_the_past_says_is_told_of_open_ones_only(
+async def test_estimates_from_the_history_are_returned_for_open_executions_only(
     server: Served, store: SqliteExecutionStore
 ) -> None:
     record_past_drills(store, server.context.journal, SYSTEM_CLOCK)
@@ -326,7 +326,7 @@ async def test_what_the_past_says_is_told_of_open_ones_only(
     assert 5_000 < shown["eta"]["usual_low_ms"] <= shown["eta"]["usual_high_ms"] < 9_000
 
 
-async def test_every_sort_of_execution_is_told_as_the_schema_has_it(tmp_path: Path) -> None:
+async def test_every_kind_of_execution_conforms_to_the_schema(tmp_path: Path) -> None:
     board = Board(tmp_path / "server.db")
     board.everything()
     board.close()
@@ -359,7 +359,7 @@ async def test_a_server_over_tables_reads_the_one_of_executions_or_names_what_is
     assert [message["event"] for message in feed["messages"]] == ["caught_up"]
 
 
-async def test_they_are_read_where_the_settings_have_them(tmp_path: Path) -> None:
+async def test_executions_are_read_from_the_store_of_the_settings(tmp_path: Path) -> None:
     stores = Stores(file=tmp_path / "server.db")
     store = SqliteExecutionStore(tmp_path / "server.db")
     store.add(fresh("x-1"))
@@ -372,16 +372,16 @@ async def test_they_are_read_where_the_settings_have_them(tmp_path: Path) -> Non
 
 
 async def test_nothing_can_be_written(server: Served) -> None:
-    answers = [
+    responses = [
         await server.http.request(method, path, json={})
         for method in ("POST", "PUT", "PATCH", "DELETE")
         for path in ("/api/executions", "/api/executions/x-1")
     ]
 
-    assert {each.status_code for each in answers} == {405}
+    assert {each.status_code for each in responses} == {405}
 
 
-def test_what_was_read_is_not_read_again_until_something_is_written() -> None:
+def test_a_read_is_not_repeated_until_something_is_written() -> None:
     reads = []
 
     class Counting(MemoryExecutionStore):
@@ -402,7 +402,7 @@ def test_what_was_read_is_not_read_again_until_something_is_written() -> None:
     assert len(reads) == 2
 
 
-def test_a_search_that_finds_little_goes_on_from_where_it_looked() -> None:
+def test_a_search_that_finds_little_resumes_where_it_stopped() -> None:
     store = MemoryExecutionStore()
     for number in range(30):
         store.add(fresh(f"x-{number:02}", ago_ms=100_000 - number * 1000, mode=Mode.JOB))

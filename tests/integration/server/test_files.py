@@ -16,8 +16,8 @@ DOCUMENT = "/api/projects/p1/documents/docs/notes.md"
 
 async def write(server: Served, text: str, url: str = NOTES) -> None:
     await server.http.post("/api/projects", json={"id": "p1"})
-    answer = await server.http.put(url, content=text, headers=TEXT)
-    assert answer.status_code == 200, answer.text
+    response = await server.http.put(url, content=text, headers=TEXT)
+    assert response.status_code == 200, response.text
 
 
 async def test_a_file_is_written_listed_read_and_deleted(stores: Stores) -> None:
@@ -56,7 +56,7 @@ async def test_bytes_stay_bytes_and_are_saved_rather_than_shown(stores: Stores) 
         assert read.headers["content-disposition"].startswith("attachment;")
 
 
-async def test_only_what_changed_is_told_to_a_client_that_says_what_it_has(stores: Stores) -> None:
+async def test_a_client_that_names_its_version_receives_only_the_changes(stores: Stores) -> None:
     async with served(stores) as server:
         for name in ("a", "b", "c"):
             await write(server, name, f"/api/projects/p1/content/{name}.md")
@@ -82,15 +82,15 @@ async def test_only_what_changed_is_told_to_a_client_that_says_what_it_has(store
         }
 
 
-async def test_unchanged_files_answer_304_with_the_same_tags_on_two_servers(stores: Stores) -> None:
+async def test_unchanged_files_return_304_with_the_same_tags_on_two_servers(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         await write(one, "hello")
 
         urls = (FILES, f"{FILES}?prefix=docs/", NOTES, DOCUMENT)
         tags = {url: (await one.http.get(url)).headers["etag"] for url in urls}
         for url, tag in tags.items():
-            answer = await other.http.get(url, headers={"If-None-Match": tag})
-            assert (url, answer.status_code, answer.content) == (url, 304, b"")
+            response = await other.http.get(url, headers={"If-None-Match": tag})
+            assert (url, response.status_code, response.content) == (url, 304, b"")
 
         await write(other, "changed")
 
@@ -123,7 +123,7 @@ async def test_a_client_reads_what_it_lacks_and_concurrent_updates_merge(stores:
         assert (await server.http.get(NOTES)).text == "> hello!"
 
 
-async def test_the_version_says_that_a_document_is_current_and_an_empty_update_changes_nothing(
+async def test_the_version_shows_that_a_document_is_current_and_an_empty_update_changes_nothing(
     stores: Stores,
 ) -> None:
     async with served(stores) as server:
@@ -136,7 +136,7 @@ async def test_the_version_says_that_a_document_is_current_and_an_empty_update_c
         assert nothing.json() == {"version": 1, "changed": False}
 
 
-async def test_long_polls_for_files_and_a_document_hear_of_another_server(stores: Stores) -> None:
+async def test_long_polls_for_files_and_a_document_notice_writes_of_another_server(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         await write(one, "hello")
 
@@ -160,8 +160,8 @@ async def test_long_polls_without_news_end_as_304(stores: Stores) -> None:
 
         for url in (FILES, DOCUMENT):
             tag = (await server.http.get(url)).headers["etag"]
-            answer = await server.http.get(url, params={"wait": 1}, headers={"If-None-Match": tag})
-            assert (url, answer.status_code) == (url, 304)
+            response = await server.http.get(url, params={"wait": 1}, headers={"If-None-Match": tag})
+            assert (url, response.status_code) == (url, 304)
 
 
 async def test_no_path_leads_out_of_its_project(stores: Stores) -> None:
@@ -185,14 +185,14 @@ async def test_no_path_leads_out_of_its_project(stores: Stores) -> None:
                 ("GET", f"/api/projects/p1/documents/{path}"),
                 ("POST", f"/api/projects/p1/documents/{path}"),
             ):
-                answer = await server.http.request(
+                response = await server.http.request(
                     method, url, content=b"x" if method in ("PUT", "POST") else None
                 )
-                assert (method, url, answer.status_code) == (method, url, 400)
-                assert answer.json()["error"]["code"] == "invalid_path"
+                assert (method, url, response.status_code) == (method, url, 400)
+                assert response.json()["error"]["code"] == "invalid_path"
 
 
-async def test_a_file_needs_a_project_that_was_made(stores: Stores) -> None:
+async def test_a_file_needs_an_existing_project(stores: Stores) -> None:
     async with served(stores) as server:
         written = await server.http.put("/api/projects/none/content/a.md", content="x", headers=TEXT)
         listed = await server.http.get("/api/projects/none/files")
@@ -201,7 +201,7 @@ async def test_a_file_needs_a_project_that_was_made(stores: Stores) -> None:
         assert listed.status_code == 404
 
 
-async def test_what_is_no_update_and_what_is_no_text_is_refused(stores: Stores) -> None:
+async def test_an_invalid_update_and_an_invalid_text_are_refused(stores: Stores) -> None:
     async with served(stores) as server:
         await write(server, "hello")
 

@@ -58,7 +58,7 @@ async def until_stale(http: httpx2.AsyncClient, url: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_answer_from_memory_says_that_the_journal_is_away(
+async def test_a_cached_response_states_that_the_journal_is_unavailable(
     http: httpx2.AsyncClient, journal: AwayJournal
 ) -> None:
     turn = await new_turn(http)
@@ -73,20 +73,20 @@ async def test_an_answer_from_memory_says_that_the_journal_is_away(
     await until_stale(http, urls[0])
     stale = [await http.get(url) for url in urls]
     unchanged = [
-        await http.get(url, headers={"If-None-Match": answer.headers["etag"]})
-        for url, answer in zip(urls, fresh, strict=True)
+        await http.get(url, headers={"If-None-Match": response.headers["etag"]})
+        for url, response in zip(urls, fresh, strict=True)
     ]
 
-    assert not any("longwatch-stale" in answer.headers for answer in fresh)
-    assert [(answer.status_code, answer.headers["longwatch-stale"]) for answer in stale] == [
+    assert not any("longwatch-stale" in response.headers for response in fresh)
+    assert [(response.status_code, response.headers["longwatch-stale"]) for response in stale] == [
         (200, "journal unavailable")
     ] * 3
-    assert [(answer.status_code, "longwatch-stale" in answer.headers) for answer in unchanged] == [
+    assert [(response.status_code, "longwatch-stale" in response.headers) for response in unchanged] == [
         (304, True)
     ] * 3
 
 
-async def test_when_the_journal_is_back_answers_are_fresh_again(
+async def test_when_the_journal_is_back_responses_are_fresh_again(
     http: httpx2.AsyncClient, journal: AwayJournal
 ) -> None:
     turn = await new_turn(http)

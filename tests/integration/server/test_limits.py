@@ -22,10 +22,10 @@ APPEND = "/api/runs/wf-1/events"
 JSON = {"content-type": "application/json"}
 
 
-def code_of(answer: httpx2.Response) -> str:
-    assert answer.headers["content-type"] == "application/json"
-    code: str = answer.json()["error"]["code"]
-    assert answer.json()["error"]["message"]
+def code_of(response: httpx2.Response) -> str:
+    assert response.headers["content-type"] == "application/json"
+    code: str = response.json()["error"]["code"]
+    assert response.json()["error"]["message"]
     return code
 
 
@@ -52,9 +52,9 @@ def code_of(answer: httpx2.Response) -> str:
 async def test_a_malformed_append_is_refused_by_its_fault(
     server: Served, content: bytes, headers: dict[str, str], status: int, code: str
 ) -> None:
-    answer = await server.http.post(APPEND, content=content, headers=headers)
+    response = await server.http.post(APPEND, content=content, headers=headers)
 
-    assert (answer.status_code, code_of(answer)) == (status, code)
+    assert (response.status_code, code_of(response)) == (status, code)
     assert (await server.http.get("/api/runs")).json()["runs"] == []
 
 
@@ -82,14 +82,14 @@ async def test_a_malformed_append_is_refused_by_its_fault(
         ("GET", "/viewer/%2e%2e/pages.py", 404, "not_found"),
     ],
 )
-async def test_a_question_that_cannot_be_answered_says_why(
+async def test_an_invalid_query_is_refused_with_the_reason(
     server: Served, method: str, path: str, status: int, code: str
 ) -> None:
     await new_turn(server.http)
 
-    answer = await server.http.request(method, path)
+    response = await server.http.request(method, path)
 
-    assert (answer.status_code, code_of(answer)) == (status, code)
+    assert (response.status_code, code_of(response)) == (status, code)
 
 
 async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(sqlite_stores: Stores) -> None:
@@ -102,7 +102,7 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(sqlite
         without_length = await server.http.post(APPEND, content=pieces(), headers=JSON)
         small = await server.http.post(APPEND, json={"events": []})
 
-    assert [(answer.status_code, code_of(answer)) for answer in (with_length, without_length)] == [
+    assert [(response.status_code, code_of(response)) for response in (with_length, without_length)] == [
         (413, "content_too_large")
     ] * 2
     assert small.status_code == 200
@@ -110,17 +110,17 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(sqlite
 
 async def test_more_events_than_one_append_may_have_are_refused(sqlite_stores: Stores) -> None:
     async with served(sqlite_stores, limits=ServerLimits(batch_events=3)) as server:
-        answer = await server.http.post(APPEND, json={"events": [{"type": "note"}] * 4})
+        response = await server.http.post(APPEND, json={"events": [{"type": "note"}] * 4})
 
-        assert (answer.status_code, code_of(answer)) == (413, "too_many_events")
+        assert (response.status_code, code_of(response)) == (413, "too_many_events")
 
 
 async def test_a_payload_that_no_table_could_hold_is_refused(server: Served) -> None:
     event = {"type": "note", "payload": {"text": "x" * 360_000}}
 
-    answer = await server.http.post(APPEND, json={"events": [event]})
+    response = await server.http.post(APPEND, json={"events": [event]})
 
-    assert (answer.status_code, code_of(answer)) == (422, "invalid_event")
+    assert (response.status_code, code_of(response)) == (422, "invalid_event")
 
 
 async def test_a_body_that_does_not_arrive_in_time_is_given_up(sqlite_stores: Stores) -> None:
@@ -129,9 +129,9 @@ async def test_a_body_that_does_not_arrive_in_time_is_given_up(sqlite_stores: St
         await asyncio.Event().wait()
 
     async with served(sqlite_stores, limits=ServerLimits(body_seconds=0.05)) as server:
-        answer = await server.http.post(APPEND, content=stalled(), headers=JSON)
+        response = await server.http.post(APPEND, content=stalled(), headers=JSON)
 
-        assert (answer.status_code, code_of(answer)) == (408, "request_timeout")
+        assert (response.status_code, code_of(response)) == (408, "request_timeout")
 
 
 async def test_many_headers_and_long_addresses_are_refused(server: Served) -> None:
@@ -139,26 +139,28 @@ async def test_many_headers_and_long_addresses_are_refused(server: Served) -> No
     large = await server.http.get("/api/runs", headers={"x-large": "a" * 40_000})
     long = await server.http.get("/api/runs?text=" + "a" * 20_000)
 
-    assert {(answer.status_code, code_of(answer)) for answer in (many, large)} == {
+    assert {(response.status_code, code_of(response)) for response in (many, large)} == {
         (431, "request_header_fields_too_large")
     }
     assert (long.status_code, code_of(long)) == (414, "uri_too_long")
 
 
-async def test_too_many_writes_are_told_when_to_go_on_and_reads_are_not_counted(
+async def test_too_many_writes_are_refused_with_a_retry_time_and_reads_are_not_counted(
     sqlite_stores: Stores,
 ) -> None:
     async with served(sqlite_stores, limits=ServerLimits(writes_per_second=0.1, writes_at_once=2)) as server:
         writes = [await server.http.post("/api/projects", json={}) for _ in range(3)]
         reads = [await server.http.get("/api/projects") for _ in range(5)]
 
-    assert [answer.status_code for answer in writes] == [201, 201, 429]
+    assert [response.status_code for response in writes] == [201, 201, 429]
     assert code_of(writes[2]) == "too_many_requests"
     assert 0 < int(writes[2].headers["retry-after"]) <= 10
-    assert {answer.status_code for answer in reads} == {200}
+    assert {response.status_code for response in reads} == {200}
 
 
-async def test_only_so_many_polls_are_held_and_a_freed_place_is_taken_again(sqlite_stores: Stores) -> None:
+async def test_a_limited_number_of_polls_is_held_and_a_freed_slot_is_used_again(
+    sqlite_stores: Stores,
+) -> None:
     async with served(sqlite_stores, limits=ServerLimits(streams=1, wait_seconds=1.0)) as server:
         turn = await new_turn(server.http)
         tag = (await server.http.get(f"{turn}/status")).headers["etag"]
@@ -172,20 +174,20 @@ async def test_only_so_many_polls_are_held_and_a_freed_place_is_taken_again(sqli
         again = await server.http.get(**held)  # type: ignore[arg-type]
 
     assert (refused.status_code, code_of(refused)) == (503, "too_many_streams")
-    assert [answer.status_code for answer in (plain, ended, again)] == [200, 304, 304]
+    assert [response.status_code for response in (plain, ended, again)] == [200, 304, 304]
 
 
-async def test_an_answer_that_takes_too_long_is_given_up(sqlite_stores: Stores) -> None:
+async def test_a_response_that_takes_too_long_is_given_up(sqlite_stores: Stores) -> None:
     async with served(sqlite_stores, limits=ServerLimits(answer_seconds=1.0, wait_seconds=5.0)) as server:
         turn = await new_turn(server.http)
         tag = (await server.http.get(f"{turn}/status")).headers["etag"]
 
-        answer = await server.http.get(f"{turn}/status?wait=5", headers={"If-None-Match": tag})
+        response = await server.http.get(f"{turn}/status?wait=5", headers={"If-None-Match": tag})
 
-        assert (answer.status_code, code_of(answer)) == (503, "too_slow")
+        assert (response.status_code, code_of(response)) == (503, "too_slow")
 
 
-async def test_a_caller_that_leaves_gives_its_place_back(sqlite_stores: Stores) -> None:
+async def test_a_caller_that_leaves_frees_its_slot(sqlite_stores: Stores) -> None:
     with sqlite_stores.opened() as (journal, documents):
         async with open_context(journal, documents, limits=ServerLimits(streams=1)) as context:
             app = create_app(context)
@@ -251,17 +253,17 @@ GET = b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         (b"GET /" + b"a" * 40_000, b"", 414, "uri_too_long"),
     ],
 )
-def test_what_is_no_request_is_refused_before_it_fills_the_memory(
+def test_an_invalid_request_is_refused_before_it_fills_the_memory(
     process: ServeProcess, request_bytes: bytes, then: bytes, status: int, code: str
 ) -> None:
-    answer = raw_answer(process.port, request_bytes, then=then)
+    response = raw_answer(process.port, request_bytes, then=then)
 
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 %d " % status), answer[:200]
+    head, _, body = response.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status), response[:200]
     assert json.loads(body)["error"]["code"] == code
 
 
-def test_the_server_answers_after_all_that(process: ServeProcess) -> None:
+def test_the_server_still_responds_after_all_that(process: ServeProcess) -> None:
     with httpx2.Client(base_url=process.url, timeout=PATIENCE_SECONDS) as http:
         assert http.get("/api/health").status_code == 200
 

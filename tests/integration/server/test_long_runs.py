@@ -53,20 +53,20 @@ def count_bodies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return written
 
 
-async def test_many_who_ask_at_once_get_one_answer_that_is_written_once(
+async def test_concurrent_requests_share_one_response_that_is_rendered_once(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = count_bodies(monkeypatch)
 
     async with served(Stores(file=file)) as server:
-        answers = await asyncio.gather(*(server.http.get("/api/runs/long") for _ in range(20)))
+        responses = await asyncio.gather(*(server.http.get("/api/runs/long") for _ in range(20)))
 
-    assert {answer.status_code for answer in answers} == {200}
-    assert len({answer.content for answer in answers}) == 1
+    assert {response.status_code for response in responses} == {200}
+    assert len({response.content for response in responses}) == 1
     assert len(written) == 1
 
 
-async def test_a_long_answer_says_the_same_compressed_and_plain(file: Path) -> None:
+async def test_a_long_response_is_the_same_compressed_and_plain(file: Path) -> None:
     async with served(Stores(file=file)) as server:
         small = await server.http.get("/api/runs/long", headers={"Accept-Encoding": "gzip"})
         plain = await server.http.get("/api/runs/long", headers={"Accept-Encoding": "identity"})
@@ -80,7 +80,7 @@ async def test_a_long_answer_says_the_same_compressed_and_plain(file: Path) -> N
     assert plain.json().keys() == expected.keys()
 
 
-async def test_a_server_that_has_just_started_knows_what_a_caller_has_before_it_reads_the_run(
+async def test_a_server_that_has_just_started_recognises_a_tag_before_it_reads_the_run(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with served(Stores(file=file)) as server:
@@ -98,7 +98,7 @@ async def test_a_server_that_has_just_started_knows_what_a_caller_has_before_it_
     assert len(written) == 1
 
 
-async def test_a_new_event_is_seen_at_once_through_every_memory(tmp_path: Path) -> None:
+async def test_a_new_event_is_seen_at_once_through_every_cache(tmp_path: Path) -> None:
     stores = Stores(file=tmp_path / "runs.db")
     async with served(stores) as server:
         post = "/api/runs/wf/events"

@@ -53,7 +53,7 @@ async def test_a_deleted_journal_is_503_for_writes_reads_and_the_health_check(
     well = await http.get("/api/health")
     path.unlink()  # noqa: ASYNC240
 
-    answers = [
+    responses = [
         await http.post("/api/runs/wf-1/events", json=NOTE),
         await http.get("/api/runs"),
         await http.get("/api/runs/wf-2"),
@@ -63,11 +63,11 @@ async def test_a_deleted_journal_is_503_for_writes_reads_and_the_health_check(
     ]
 
     assert (written.status_code, well.status_code) == (200, 200)
-    for answer in answers:
-        error = answer.json()["error"]
-        assert (answer.status_code, error["code"]) == (503, "journal_unavailable")
+    for response in responses:
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (503, "journal_unavailable")
         assert "was deleted or moved while it was open" in error["message"]
-        assert int(answer.headers["retry-after"]) > 0
+        assert int(response.headers["retry-after"]) > 0
     assert not path.exists()  # noqa: ASYNC240
 
 
@@ -89,9 +89,9 @@ async def test_no_store_of_the_server_creates_the_deleted_file_anew(
     await http.post("/api/runs/wf-1/events", json=NOTE)
     path.unlink()  # noqa: ASYNC240
 
-    answers = [await http.get(each) for each in (first, "/api/executions", "/api/projects", "/api/health")]
+    responses = [await http.get(each) for each in (first, "/api/executions", "/api/projects", "/api/health")]
 
-    assert [each.status_code for each in answers] == [503] * 4
+    assert [each.status_code for each in responses] == [503] * 4
     assert not path.exists()  # noqa: ASYNC240
 
 
@@ -116,7 +116,7 @@ async def test_projects_and_sessions_are_read_from_the_file_that_replaces_theirs
     assert (listed.status_code, created.status_code, session.status_code) == (404, 201, 201)
 
 
-async def test_a_run_that_was_asked_about_is_read_from_the_file_that_replaces_its_own(
+async def test_a_requested_run_is_read_from_the_file_that_replaces_its_own(
     http: httpx2.AsyncClient, path: Path
 ) -> None:
     for _ in range(3):

@@ -88,8 +88,8 @@ def server(file: Path) -> Iterator[ServeProcess]:
 
 def read_whole(asked: Request) -> int:
     """How many bytes an answer has."""
-    with urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
-        return sum(map(len, iter(lambda: answer.read(65_536), b"")))
+    with urlopen(asked, timeout=PATIENCE_SECONDS) as response:
+        return sum(map(len, iter(lambda: response.read(65_536), b"")))
 
 
 def held(server: ServeProcess) -> int:
@@ -155,8 +155,8 @@ def test_clients_that_stop_reading_cost_little_on_every_response_and_stream_at_o
 
     print(f"{cost / count / MB:.2f} MB for each of {count} clients")
     assert cost / count < MOST_BYTES
-    with urlopen(f"{server.url}/api/health", timeout=PATIENCE_SECONDS) as answer:
-        assert answer.status == 200
+    with urlopen(f"{server.url}/api/health", timeout=PATIENCE_SECONDS) as response:
+        assert response.status == 200
 
 
 @pytest.mark.parametrize("paths", [DOWNLOADS, PAGES, STREAMS], ids=["downloads", "pages", "streams"])
@@ -210,5 +210,5 @@ def test_clients_that_stop_reading_a_large_file_cost_little(server: ServeProcess
 
 def write(server: ServeProcess, method: str, path: str, body: bytes, media_type: str) -> None:
     asked = Request(server.url + path, data=body, method=method, headers={"Content-Type": media_type})
-    with urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
-        assert answer.status < 300
+    with urlopen(asked, timeout=PATIENCE_SECONDS) as response:
+        assert response.status < 300

@@ -22,7 +22,7 @@ def nested(depth: int, kind: str = "map") -> str:
 
 @pytest.mark.parametrize("kind", ["map", "list"])
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_an_event_that_nests_too_deeply_is_422_and_says_the_limit(
+async def test_an_event_that_nests_too_deeply_is_422_with_the_limit(
     server: Served, depth: int, kind: str
 ) -> None:
     event = f'{{"type":"note","payload":{{"x":{nested(depth, kind)}}}}}'
@@ -30,9 +30,9 @@ async def test_an_event_that_nests_too_deeply_is_422_and_says_the_limit(
     one = await server.http.post("/api/runs/wf/events", content=f'{{"events":[{event}]}}', headers=JSON)
     line = await server.http.post("/api/runs/wf/events", content=f"{event}\n", headers=LINES)
 
-    for answer in (one, line):
-        assert answer.status_code == 422, answer.text
-        assert f"{MAX_LEVELS} levels" in answer.text
+    for response in (one, line):
+        assert response.status_code == 422, response.text
+        assert f"{MAX_LEVELS} levels" in response.text
     assert (await server.http.get("/api/runs/wf")).status_code == 404
 
 
@@ -49,7 +49,7 @@ async def test_an_event_of_the_greatest_depth_is_stored_and_read_back(server: Se
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_no_other_body_that_nests_deeply_is_a_mistake_of_the_server(server: Served, depth: int) -> None:
+async def test_no_other_body_that_nests_deeply_is_an_internal_error(server: Served, depth: int) -> None:
     turn = await new_turn(server.http)
     routes = (
         "/api/projects",
@@ -64,10 +64,10 @@ async def test_no_other_body_that_nests_deeply_is_a_mistake_of_the_server(server
 
     for route in routes:
         for body in (nested(depth), nested(depth, "list"), f'{{"id":{nested(depth)}}}'):
-            answer = await server.http.post(route, content=body, headers=JSON)
+            response = await server.http.post(route, content=body, headers=JSON)
 
-            assert 400 <= answer.status_code < 500, (route, answer.text[:200])
-            assert answer.json()["error"]["code"]
+            assert 400 <= response.status_code < 500, (route, response.text[:200])
+            assert response.json()["error"]["code"]
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
@@ -76,8 +76,8 @@ async def test_a_line_of_a_turn_that_nests_deeply_is_shortened_or_refused(server
     used = f'{{"type":"tool_use","id":"t","name":"x","input":{nested(depth)}}}'
     line = f'{{"type":"assistant","message":{{"content":[{used}]}}}}'
 
-    answer = await server.http.post(f"{turn}/lines", content=f"{line}\n", headers=LINES)
+    response = await server.http.post(f"{turn}/lines", content=f"{line}\n", headers=LINES)
     shown = await server.http.get(turn)
 
-    assert answer.status_code in (200, 400), answer.text[:300]
+    assert response.status_code in (200, 400), response.text[:300]
     assert shown.status_code == 200

@@ -122,8 +122,8 @@ def _listens(port: int) -> bool:
 
 def append(http: httpx2.Client, *numbers: int) -> None:
     events = [{"type": "note", "payload": {"n": number}} for number in numbers]
-    answer = http.post("/api/runs/wf%2F1/events", json={"events": events})
-    assert answer.status_code == 200, answer.text
+    response = http.post("/api/runs/wf%2F1/events", json={"events": events})
+    assert response.status_code == 200, response.text
 
 
 def streamed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, dict[str, object]]]:
@@ -143,8 +143,8 @@ def test_the_documented_proxy_passes_everything_on_at_once(tmp_path: Path) -> No
     with proxied(tmp_path, buffering=False) as proxy, proxy.client() as http, proxy.client() as writer:
         append(writer, 0)
         seen = []
-        with http.stream("GET", "/api/stream", params={"topic": "run:wf/1"}) as answer:
-            for name, _, data in streamed(answer.iter_lines()):
+        with http.stream("GET", "/api/stream", params={"topic": "run:wf/1"}) as response:
+            for name, _, data in streamed(response.iter_lines()):
                 if name == "caught_up":
                     append(writer, 1)
                 elif name == "event":
@@ -161,7 +161,7 @@ def test_the_documented_proxy_passes_everything_on_at_once(tmp_path: Path) -> No
 
     assert seen == [0, 1]
     assert same.status_code == 304
-    assert [answer.status_code for answer in (foreign, own, stranger)] == [403, 200, 403]
+    assert [response.status_code for response in (foreign, own, stranger)] == [403, 200, 403]
     assert "Secure" in login.headers["set-cookie"]
 
 
@@ -192,13 +192,13 @@ def test_a_proxy_that_buffers_delays_a_stream_and_loses_nothing(tmp_path: Path) 
 
         while len(seen) < 10:
             query = {"topic": "run:wf/1", "after": cursor, "wait": "20"}
-            answer = http.get("/api/feed", params=query).json()
+            response = http.get("/api/feed", params=query).json()
             seen += [
                 message["data"]["event"]["payload"]["n"]
-                for message in answer["messages"]
+                for message in response["messages"]
                 if message["event"] == "event"
             ]
-            cursor = answer["cursor"]
+            cursor = response["cursor"]
             if len(seen) == 5:
                 append(writer, *range(5, 10))
 

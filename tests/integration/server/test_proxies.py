@@ -19,11 +19,11 @@ def is_believed(tmp_path: Path, *arguments: str, **variables: str) -> bool:
     with serving(
         "--token", *journal_option(tmp_path / "s.db"), *arguments, LONGWATCH_TOKEN=TOKEN, **variables
     ) as server:
-        answer = httpx2.post(
+        response = httpx2.post(
             f"{server.url}/api/login", json={"token": TOKEN}, headers=FORWARDED, timeout=PATIENCE_SECONDS
         )
-    assert answer.status_code == 200
-    return "Secure" in answer.headers["set-cookie"]
+    assert response.status_code == 200
+    return "Secure" in response.headers["set-cookie"]
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ def ago(milliseconds: int) -> int:
 
 
 async def record(http: AsyncClient, run_id: str, *events: Mapping[str, object]) -> Sequence[str]:
-    answer = await http.post(f"/api/runs/{run_id}/events", json={"events": list(events)})
-    assert answer.status_code == 200, answer.text
-    ids: list[str] = answer.json()["event_ids"]
+    response = await http.post(f"/api/runs/{run_id}/events", json={"events": list(events)})
+    assert response.status_code == 200, response.text
+    ids: list[str] = response.json()["event_ids"]
     return ids
 
 
@@ -34,7 +34,7 @@ def is_waited_for(server: Served, run_id: str) -> bool:
     return watched is not None and watched.is_waited_for
 
 
-async def test_what_is_appended_over_http_is_listed_shown_and_read(stores: Stores) -> None:
+async def test_events_appended_over_http_are_listed_shown_and_read(stores: Stores) -> None:
     async with served(stores) as server:
         ids = await record(
             server.http, "wf-1", {**START, "occurred_at": ago(2000)}, {**END, "occurred_at": ago(1000)}
@@ -54,7 +54,7 @@ async def test_what_is_appended_over_http_is_listed_shown_and_read(stores: Store
         assert page["more"] is False
 
 
-async def test_secrets_are_redacted_in_what_is_appended_over_http(stores: Stores) -> None:
+async def test_secrets_in_events_appended_over_http_are_redacted(stores: Stores) -> None:
     payload = {"password": "hunter2", "line": "PGPASSWORD=hunter2 psql", "ratio": 1.0, "max_tokens": 5}
     event = {"type": "note", "payload": payload, "event_id": "e-1", "occurred_at": ago(1000)}
     async with served(stores) as server:
@@ -90,7 +90,7 @@ async def test_pages_of_events_join_without_a_gap(stores: Stores) -> None:
         assert seen == list(range(7))
 
 
-async def test_events_of_one_append_that_say_no_time_stay_in_their_order(stores: Stores) -> None:
+async def test_events_of_one_append_without_times_stay_in_their_order(stores: Stores) -> None:
     async with served(stores) as server:
         await record(
             server.http, "wf-1", *({"type": "note", "payload": {"n": number}} for number in range(20))
@@ -143,11 +143,11 @@ async def test_an_id_that_names_another_event_is_a_conflict_and_the_rest_is_stor
 
         other = {"type": "note", "event_id": "a", "occurred_at": at}
         new = {"type": "note", "event_id": "b", "occurred_at": at + 1}
-        answer = await server.http.post("/api/runs/wf-1/events", json={"events": [other, new]})
+        response = await server.http.post("/api/runs/wf-1/events", json={"events": [other, new]})
 
-        assert answer.status_code == 409
-        assert answer.json()["error"]["code"] == "event_conflict"
-        assert "a" in answer.json()["error"]["message"]
+        assert response.status_code == 409
+        assert response.json()["error"]["code"] == "event_conflict"
+        assert "a" in response.json()["error"]["message"]
         page = (await server.http.get("/api/runs/wf-1/events")).json()
         assert [event["event_id"] for event in page["events"]] == ["a", "b"]
 
@@ -175,7 +175,7 @@ async def test_an_exported_run_can_be_appended_again_line_by_line(stores: Stores
         assert (await server.http.get("/api/runs/wf-1")).json()["events"] == 2
 
 
-async def test_verify_says_what_a_producer_left_out(stores: Stores) -> None:
+async def test_verify_reports_what_a_producer_left_out(stores: Stores) -> None:
     async with served(stores) as server:
         numbered = [
             {"type": "note", "producer": "p", "number": 1, "occurred_at": ago(2000)},
@@ -195,7 +195,7 @@ async def test_verify_says_what_a_producer_left_out(stores: Stores) -> None:
         assert found["producers"][0]["missing"] == [[2, 2]]
 
 
-async def test_a_long_poll_for_events_answers_when_one_arrives(stores: Stores) -> None:
+async def test_a_long_poll_for_events_returns_when_one_arrives(stores: Stores) -> None:
     async with served(stores) as server:
         await record(server.http, "wf-1", START)
         cursor = (await server.http.get("/api/runs/wf-1/events")).json()["cursor"]
@@ -211,7 +211,7 @@ async def test_a_long_poll_for_events_answers_when_one_arrives(stores: Stores) -
         assert page["cursor"] != cursor
 
 
-async def test_a_long_poll_without_news_keeps_its_cursor_and_knows_its_tag(stores: Stores) -> None:
+async def test_a_long_poll_without_news_keeps_its_cursor_and_recognises_its_tag(stores: Stores) -> None:
     async with served(stores) as server:
         await record(server.http, "wf-1", START)
         cursor = (await server.http.get("/api/runs/wf-1/events")).json()["cursor"]
@@ -224,7 +224,7 @@ async def test_a_long_poll_without_news_keeps_its_cursor_and_knows_its_tag(store
         assert again.status_code == 304
 
 
-async def test_an_unchanged_run_and_list_answer_304_with_the_same_tags_on_two_servers(stores: Stores) -> None:
+async def test_an_unchanged_run_and_list_return_304_with_the_same_tags_on_two_servers(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         await record(one.http, "wf-1", START, {"type": "note"})
 
@@ -253,7 +253,7 @@ async def test_a_run_id_may_hold_any_character(stores: Stores) -> None:
         assert shown["run_id"] == "a/b ü%?#"
 
 
-async def test_projects_and_sessions_are_no_runs_to_list_unless_asked_for(stores: Stores) -> None:
+async def test_projects_and_sessions_are_listed_as_runs_only_on_request(stores: Stores) -> None:
     async with served(stores) as server:
         await server.http.post("/api/projects", json={"id": "p1"})
         await server.http.post("/api/projects/p1/sessions", json={"id": "s1"})
@@ -265,22 +265,22 @@ async def test_projects_and_sessions_are_no_runs_to_list_unless_asked_for(stores
         assert [run["run_id"] for run in asked["runs"]] == ["conversation:p1:s1"]
 
 
-async def test_every_mistake_of_an_append_is_told_and_nothing_is_stored(stores: Stores) -> None:
+async def test_every_mistake_of_an_append_is_reported_and_nothing_is_stored(stores: Stores) -> None:
     async with served(stores) as server:
         events = [START, {"type": 5}, {"type": "note", "colour": "red"}, {"type": "x", "run_id": "wf-2"}]
 
-        answer = await server.http.post("/api/runs/wf-1/events", json={"events": events})
+        response = await server.http.post("/api/runs/wf-1/events", json={"events": events})
 
-        assert answer.status_code == 422
-        details = answer.json()["error"]["details"]
+        assert response.status_code == 422
+        details = response.json()["error"]["details"]
         assert [detail["field"] for detail in details] == ["events[1]", "events[2]", "events[3]"]
         assert (await server.http.get("/api/runs/wf-1")).status_code == 404
 
 
-async def test_a_run_that_nobody_recorded_is_not_found_anywhere(stores: Stores) -> None:
+async def test_a_run_that_was_never_recorded_is_not_found_anywhere(stores: Stores) -> None:
     async with served(stores) as server:
         for path in ("", "/events", "/events?wait=5", "/export", "/verify"):
-            answer = await server.http.get(f"/api/runs/none{path}")
+            response = await server.http.get(f"/api/runs/none{path}")
 
-            assert (path, answer.status_code) == (path, 404)
-            assert json.loads(answer.text)["error"]["code"] == "run_not_found"
+            assert (path, response.status_code) == (path, 404)
+            assert json.loads(response.text)["error"]["code"] == "run_not_found"

@@ -53,7 +53,7 @@ def application(stores: Stores) -> ASGIApp:
     return app
 
 
-def test_every_answer_is_one_that_the_schema_promises(tmp_path: Path) -> None:
+def test_every_response_is_one_that_the_schema_promises(tmp_path: Path) -> None:
     api = schemathesis.openapi.from_asgi("/openapi.json", application(Stores(file=tmp_path / "server.db")))
     operations = [found.ok() for found in api.get_all_operations()]  # type: ignore[union-attr]
 
@@ -63,11 +63,11 @@ def test_every_answer_is_one_that_the_schema_promises(tmp_path: Path) -> None:
     assert len(operations) > 25
 
 
-def undocumented_headers(operation: Any, answer: Any) -> set[str]:
+def undocumented_headers(operation: Any, response: Any) -> set[str]:
     """The headers of an answer that the schema does not name, except those of HTTP itself."""
     responses = operation.schema.raw_schema["paths"][operation.path][operation.method.lower()]["responses"]
-    named = {name.lower() for name in responses[str(answer.status_code)].get("headers", {})}
-    return {name.lower() for name in answer.headers} - named - OF_HTTP
+    named = {name.lower() for name in responses[str(response.status_code)].get("headers", {})}
+    return {name.lower() for name in response.headers} - named - OF_HTTP
 
 
 def fuzz(operation: Any) -> None:
@@ -84,8 +84,8 @@ def fuzz(operation: Any) -> None:
         case=operation.as_strategy() | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
     )
     def send(case: Any) -> None:
-        answer = case.call(timeout=STREAM_SECONDS)
-        case.validate_response(answer, checks=CHECKS)
-        assert undocumented_headers(operation, answer) == set()
+        response = case.call(timeout=STREAM_SECONDS)
+        case.validate_response(response, checks=CHECKS)
+        assert undocumented_headers(operation, response) == set()
 
     send()

@@ -71,7 +71,7 @@ def may(caller: str, method: str, template: str, methods: Any) -> bool:
     return caller == "write" or (caller == "read" and reads)
 
 
-async def test_each_token_may_do_what_its_scope_says_on_every_route_and_method(locked: Served) -> None:
+async def test_each_token_may_do_what_its_scope_allows_on_every_route_and_method(locked: Served) -> None:
     writer = {"Authorization": f"Bearer {TOKENS.write}"}
     schema = (await locked.http.get("/openapi.json", headers=writer)).json()
     await locked.http.post("/api/projects", json={"id": "p1"}, headers=writer)
@@ -83,21 +83,21 @@ async def test_each_token_may_do_what_its_scope_says_on_every_route_and_method(l
             for method in METHODS:
                 for caller, token in CALLERS.items():
                     headers = {"Authorization": f"Bearer {token}"} if token else {}
-                    answer = await locked.http.request(method, address, headers=headers)
+                    response = await locked.http.request(method, address, headers=headers)
                     tried += 1
                     refusal = {"none": 401, "read": 403}.get(caller)
-                    if may(caller, method, template, methods) == (answer.status_code in (401, 403)):
-                        is_wrong_token = template == "/api/login" and answer.status_code == 401
+                    if may(caller, method, template, methods) == (response.status_code in (401, 403)):
+                        is_wrong_token = template == "/api/login" and response.status_code == 401
                         if not is_wrong_token:
-                            wrong.append((caller, method, address, answer.status_code))
-                    elif answer.status_code in (401, 403) and answer.status_code != refusal:
-                        wrong.append((caller, method, address, answer.status_code))
+                            wrong.append((caller, method, address, response.status_code))
+                    elif response.status_code in (401, 403) and response.status_code != refusal:
+                        wrong.append((caller, method, address, response.status_code))
 
     assert wrong == []
     assert tried > 1_000
 
 
-async def test_the_schema_says_which_scope_an_operation_needs(api: FastAPI) -> None:
+async def test_the_schema_names_the_scope_that_an_operation_needs(api: FastAPI) -> None:
     paths = api.openapi()["paths"]
 
     scopes = {
@@ -126,7 +126,7 @@ async def test_a_read_token_changes_no_file_whatever_its_path_is(locked: Served,
         await locked.http.request("DELETE", address.replace("/files/", "/%66iles%2F"), headers=reader),
     ]
 
-    assert [answer.status_code for answer in refused] == [403] * len(refused)
+    assert [response.status_code for response in refused] == [403] * len(refused)
     assert (await locked.http.get(address, headers=reader)).text == "kept"
 
 
@@ -215,11 +215,11 @@ async def test_every_page_path_serves_the_page_to_a_browser_that_is_signed_out(
 ) -> None:
     path = f"/{section}{rest}" if section else "/"
 
-    answer = await locked.http.get(path, headers=BROWSER)
+    response = await locked.http.get(path, headers=BROWSER)
 
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "/viewer/page.js" in answer.text  # which shows the form when the API answers 401
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/html")
+    assert "/viewer/page.js" in response.text  # which shows the form when the API answers 401
 
 
 @pytest.mark.parametrize("path", ["/nothing-here", "/run/wf-1", "/viewer/none.js", "//", "/executionss"])
@@ -240,8 +240,8 @@ async def test_an_unknown_path_is_a_page_for_browsers_and_json_for_programs(
     assert program.status_code == (401 if caller == "none" and not path.startswith("/viewer/") else 404)
 
 
-async def test_a_path_is_shown_as_text_on_the_page_that_says_not_found(locked: Served) -> None:
-    answer = await locked.http.get("/<script>alert(1)</script>", headers=BROWSER)
+async def test_a_path_is_shown_as_text_on_the_not_found_page(locked: Served) -> None:
+    response = await locked.http.get("/<script>alert(1)</script>", headers=BROWSER)
 
-    assert "<script>" not in answer.text
-    assert "&lt;script&gt;" in answer.text
+    assert "<script>" not in response.text
+    assert "&lt;script&gt;" in response.text

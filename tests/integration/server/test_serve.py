@@ -51,9 +51,9 @@ class Reader:
         try:
             with (
                 httpx2.Client(timeout=PATIENCE_SECONDS) as http,
-                http.stream("GET", self._url, headers=self._headers) as answer,
+                http.stream("GET", self._url, headers=self._headers) as response,
             ):
-                for line in answer.iter_lines():
+                for line in response.iter_lines():
                     self.lines.append(line)
                     if line.startswith("event: caught_up"):
                         self.is_open.set()
@@ -111,20 +111,20 @@ def test_a_request_that_never_ends_does_not_hold_up_the_end(file: Path) -> None:
         assert "Traceback" not in server.errors()
 
 
-def test_a_port_in_use_is_told_in_one_sentence(file: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_sentence(file: Path) -> None:
     with serving(*journal_option(file)) as server:
-        answer = serve(*journal_option(file), "--port", str(server.port))
+        response = serve(*journal_option(file), "--port", str(server.port))
 
-    assert answer.returncode == 2
-    assert answer.stderr.startswith(f"longwatch: Port {server.port} on 127.0.0.1 is in use")
-    assert "--port" in answer.stderr
+    assert response.returncode == 2
+    assert response.stderr.startswith(f"longwatch: Port {server.port} on 127.0.0.1 is in use")
+    assert "--port" in response.stderr
 
 
-def test_an_address_that_is_not_of_this_machine_is_told(file: Path) -> None:
-    answer = serve(*journal_option(file), "--host", "203.0.113.7", "--port", "0")
+def test_an_address_of_another_machine_is_reported(file: Path) -> None:
+    response = serve(*journal_option(file), "--host", "203.0.113.7", "--port", "0")
 
-    assert answer.returncode == 2
-    assert "203.0.113.7" in answer.stderr
+    assert response.returncode == 2
+    assert "203.0.113.7" in response.stderr
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "a..b", "a" * 70])
@@ -135,7 +135,7 @@ def test_a_host_that_cannot_be_resolved_is_named(file: Path, host: str) -> None:
     assert done.stderr.startswith(f"longwatch: Invalid host {host!r}: ")
 
 
-def test_a_journal_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
+def test_a_missing_journal_is_created(tmp_path: Path) -> None:
     with serving(*journal_option(tmp_path / "new.db")) as server:
         assert httpx2.get(f"{server.url}/api/runs", timeout=PATIENCE_SECONDS).json() == {
             "runs": [],
@@ -144,16 +144,16 @@ def test_a_journal_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
         }
 
 
-def test_a_table_that_is_not_there_is_told_before_anything_begins() -> None:
+def test_a_missing_table_is_reported_before_anything_starts() -> None:
     url = "dynamodb://none?region=eu-west-1&endpoint=http://127.0.0.1:9"
 
-    answer = serve("--journal", url, "--port", "0")
+    response = serve("--journal", url, "--port", "0")
 
-    assert answer.returncode == 3
-    assert answer.stdout == ""
+    assert response.returncode == 3
+    assert response.stdout == ""
 
 
-def test_any_address_but_loopback_demands_a_token_which_is_made_once_and_kept(
+def test_any_address_but_loopback_requires_a_token_which_is_created_once_and_stored(
     file: Path, tmp_path: Path
 ) -> None:
     token_file = tmp_path / "tokens.json"
@@ -242,7 +242,7 @@ def test_a_killed_and_restarted_server_resumes_a_stream_where_it_was(file: Path)
 
 def test_the_host_header_is_checked_on_a_real_connection(file: Path) -> None:
     with serving(*journal_option(file)) as server:
-        answer = raw_answer(
+        response = raw_answer(
             server.port, b"GET /api/runs HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
         )
         upgrade = raw_answer(
@@ -253,5 +253,5 @@ def test_the_host_header_is_checked_on_a_real_connection(file: Path) -> None:
             seconds=3,
         )
 
-    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert response.startswith(b"HTTP/1.1 403 ")
     assert upgrade.startswith(b"HTTP/1.1 403 ")

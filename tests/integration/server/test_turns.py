@@ -50,22 +50,22 @@ async def test_a_turn_goes_from_pending_over_running_to_completed(stores: Stores
         assert whole["completed_at"] >= whole["started_at"] >= whole["created_at"]
 
 
-async def test_an_unchanged_turn_answers_304_and_its_end_is_news_without_a_new_block(stores: Stores) -> None:
+async def test_an_unchanged_turn_returns_304_and_its_end_is_news_without_a_new_block(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)
         await server.http.post(f"{turn}/lines", content=assistant("hello"), headers=LINES)
         tags = {url: (await server.http.get(url)).headers["etag"] for url in (turn, f"{turn}/status")}
 
         for url, tag in tags.items():
-            answer = await server.http.get(url, headers={"If-None-Match": tag})
-            assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", tag)
+            response = await server.http.get(url, headers={"If-None-Match": tag})
+            assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", tag)
 
         await server.http.post(f"{turn}/lines", content=result(), headers=LINES)
 
         for url, tag in tags.items():
-            answer = await server.http.get(url, headers={"If-None-Match": tag})
-            assert (answer.status_code, answer.json()["status"]) == (200, "completed")
-            assert answer.json()["block_count"] == 1
+            response = await server.http.get(url, headers={"If-None-Match": tag})
+            assert (response.status_code, response.json()["status"]) == (200, "completed")
+            assert response.json()["block_count"] == 1
 
 
 async def test_two_servers_give_the_same_tags(stores: Stores) -> None:
@@ -76,12 +76,12 @@ async def test_two_servers_give_the_same_tags(stores: Stores) -> None:
 
         for url in (turn, f"{turn}/status", f"{session}/turns", session, "/api/projects"):
             tag = (await one.http.get(url)).headers["etag"]
-            answer = await other.http.get(url, headers={"If-None-Match": tag})
+            response = await other.http.get(url, headers={"If-None-Match": tag})
 
-            assert (url, answer.status_code) == (url, 304)
+            assert (url, response.status_code) == (url, 304)
 
 
-async def test_what_a_write_stored_is_in_the_next_answer_of_its_server(stores: Stores) -> None:
+async def test_a_write_is_in_the_next_response_of_its_server(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)
         await server.http.get(turn)
@@ -93,7 +93,7 @@ async def test_what_a_write_stored_is_in_the_next_answer_of_its_server(stores: S
         assert (await server.http.get(f"{turn}/status")).json()["block_count"] == 600
 
 
-async def test_what_a_write_stored_is_in_the_answer_of_any_server_that_is_given_its_position(
+async def test_a_write_is_in_the_response_of_any_server_that_is_given_its_position(
     stores: Stores,
 ) -> None:
     async with served(stores) as one, served(stores) as other:
@@ -105,7 +105,7 @@ async def test_what_a_write_stored_is_in_the_answer_of_any_server_that_is_given_
             fed = await one.http.post(f"{turn}/lines", content=assistant(f"{number}"), headers=LINES)
             position = {"Longwatch-Position": fed.headers["longwatch-position"]}
             responses = [await other.http.get(url, headers=position) for url in (f"{turn}/status", turn)]
-            assert [answer.json()["block_count"] for answer in responses] == [number, number]
+            assert [response.json()["block_count"] for response in responses] == [number, number]
         ended = await one.http.post(f"{turn}/interrupt")
         position = {"Longwatch-Position": ended.headers["longwatch-position"]}
         for url in (f"{turn}/status", turn):
@@ -134,11 +134,11 @@ async def test_a_position_of_something_else_is_refused(stores: Stores) -> None:
         turn = await new_turn(server.http)
 
         for url in (f"{turn}/status", turn):
-            answer = await server.http.get(url, headers={"Longwatch-Position": "turn-other-00-created"})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_cursor")
+            response = await server.http.get(url, headers={"Longwatch-Position": "turn-other-00-created"})
+            assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_cursor")
 
 
-async def test_a_long_poll_tells_of_a_change_that_another_server_made(stores: Stores) -> None:
+async def test_a_long_poll_returns_a_change_that_another_server_made(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         turn = await new_turn(one.http)
 
@@ -147,20 +147,20 @@ async def test_a_long_poll_tells_of_a_change_that_another_server_made(stores: St
             poll = asyncio.create_task(one.http.get(url, params={"wait": 20}, headers={"If-None-Match": tag}))
             await until(lambda: is_polled(one.context, turn))
             await other.http.post(f"{turn}/lines", content=assistant(url), headers=LINES)
-            answer = await poll
+            response = await poll
 
-            assert (answer.status_code, answer.json()["status"]) == (200, "running")
+            assert (response.status_code, response.json()["status"]) == (200, "running")
 
 
-async def test_a_long_poll_without_news_ends_as_304_when_its_time_is_up(stores: Stores) -> None:
+async def test_a_long_poll_without_news_ends_as_304_at_its_timeout(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)
 
         for url in (f"{turn}/status", turn):
             tag = (await server.http.get(url)).headers["etag"]
-            answer = await server.http.get(url, params={"wait": 1}, headers={"If-None-Match": tag})
+            response = await server.http.get(url, params={"wait": 1}, headers={"If-None-Match": tag})
 
-            assert answer.status_code == 304
+            assert response.status_code == 304
 
 
 async def test_a_new_turn_cancels_the_one_that_runs_and_a_user_can_interrupt(stores: Stores) -> None:
@@ -192,7 +192,7 @@ async def test_the_turn_that_a_new_one_cancels_has_failed_in_the_next_response(s
         assert after.json()["status"] == "failed"
 
 
-async def test_requests_that_end_a_turn_at_once_on_two_servers_have_one_answer(stores: Stores) -> None:
+async def test_requests_that_end_a_turn_at_once_on_two_servers_have_one_outcome(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         for _ in range(ROUNDS):
             turn = await new_turn(one.http)
@@ -202,16 +202,16 @@ async def test_requests_that_end_a_turn_at_once_on_two_servers_have_one_answer(s
                 other.http.post(f"{turn}/end", json={"status": "failed", "exit_code": 3}),
             ]
 
-            answers = await asyncio.gather(*requests)
-            position = {"Longwatch-Position": answers[0].headers["longwatch-position"]}
+            responses = await asyncio.gather(*requests)
+            position = {"Longwatch-Position": responses[0].headers["longwatch-position"]}
             later = [await each.http.get(f"{turn}/status", headers=position) for each in (one, other)]
 
-            settled = [*(answer for answer in answers if answer.status_code == 200), *later]
-            assert len({answer.json()["status"] for answer in settled}) == 1
-            assert all(answer.status_code in (200, 409) for answer in answers)
+            settled = [*(response for response in responses if response.status_code == 200), *later]
+            assert len({response.json()["status"] for response in settled}) == 1
+            assert all(response.status_code in (200, 409) for response in responses)
 
 
-async def test_lines_that_cannot_be_taken_are_named_and_repeated_ones_count_once(stores: Stores) -> None:
+async def test_invalid_lines_are_named_and_repeated_ones_count_once(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)
         lines = f"{assistant('one')}\nnot json\n"
@@ -252,27 +252,27 @@ async def test_a_turn_whose_process_died_ends_although_it_is_only_polled(stores:
             tag = (await server.http.get(f"{turn}/status")).headers["etag"]
             process.kill()
 
-        answer = await server.http.get(f"{turn}/status?wait=30", headers={"If-None-Match": tag})
+        response = await server.http.get(f"{turn}/status?wait=30", headers={"If-None-Match": tag})
 
         assert (claimed.status_code, claimed.json()["status"]) == (200, "running")
-        assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+        assert (response.status_code, response.json()["status"]) == (200, "failed")
         turn_id = turn.rpartition("/")[2]
         events = await server.context.call(read_all, server.context.journal, turn_id)
         assert [event.event_id for event in events[0] if event.type in ENDS] == [ending_id(turn_id)]
         assert "exited without reporting an outcome" in (await server.http.get(turn)).json()["error"]
 
 
-async def test_somebody_else_cannot_take_a_turn_that_is_taken(stores: Stores) -> None:
+async def test_another_executor_cannot_claim_a_claimed_turn(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)
         await server.http.post(f"{turn}/start", json={"executor": "first"})
 
-        answer = await server.http.post(f"{turn}/start", json={"executor": "second"})
+        response = await server.http.post(f"{turn}/start", json={"executor": "second"})
 
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "turn_taken")
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "turn_taken")
 
 
-async def test_what_is_not_there_is_told_by_its_name(stores: Stores) -> None:
+async def test_a_missing_resource_is_reported_by_its_name(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)
         turn_id = turn.rpartition("/")[2]
@@ -287,8 +287,8 @@ async def test_what_is_not_there_is_told_by_its_name(stores: Stores) -> None:
         }
 
         for url, code in cases.items():
-            answer = await server.http.get(url)
-            assert (url, answer.status_code, answer.json()["error"]["code"]) == (url, 404, code)
+            response = await server.http.get(url)
+            assert (url, response.status_code, response.json()["error"]["code"]) == (url, 404, code)
 
 
 async def test_projects_and_sessions_are_made_once_and_listed_in_their_order(stores: Stores) -> None:

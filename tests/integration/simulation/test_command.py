@@ -45,7 +45,7 @@ def simulate(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_summary_says_what_was_played() -> None:
+def test_the_summary_lists_what_was_simulated() -> None:
     done = simulate("--seeds", "12", "--start", "5", "--jobs", "2")
 
     assert done.returncode == 0, done.stderr
@@ -78,7 +78,7 @@ def test_a_seed_that_keeps_every_promise_is_replayed_with_its_trace() -> None:
     assert done.stdout.endswith(": every promise was kept\n")
 
 
-def test_a_simulation_of_ones_own_is_found_where_one_stands() -> None:
+def test_a_custom_simulation_is_found_in_the_working_directory() -> None:
     Path("mine.py").write_text(OWN, encoding="utf-8")
 
     done = simulate("mine:simulation", "--seeds", "4", "--jobs", "2")
@@ -88,7 +88,7 @@ def test_a_simulation_of_ones_own_is_found_where_one_stands() -> None:
     assert "simulate mine:simulation --seed 0" in done.stdout
 
 
-def test_a_name_that_leads_nowhere_is_a_usage_error() -> None:
+def test_an_unknown_name_is_a_usage_error() -> None:
     Path("mine.py").write_text(OWN, encoding="utf-8")
 
     for name, complaint in {

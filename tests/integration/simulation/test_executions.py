@@ -48,7 +48,7 @@ def test_every_promise_is_kept_with_each_fault_alone(fault: Fault) -> None:
     assert summary.failed is None
 
 
-def test_what_goes_wrong_is_what_was_planned() -> None:
+def test_the_faults_are_those_that_were_planned() -> None:
     counts = play_seeds(ExecutionSubject(), range(150)).counts
 
     assert {
@@ -83,7 +83,7 @@ def test_what_goes_wrong_is_what_was_planned() -> None:
     assert "open: " not in counts.endings  # one that is open says why
 
 
-def test_what_others_log_afterwards_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_records_after_the_simulation_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     ExecutionSimulation().play(7)
     silent = caplog.text
 
@@ -130,7 +130,7 @@ def simulate(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_summary_says_what_was_played() -> None:
+def test_the_summary_lists_what_was_simulated() -> None:
     done = simulate("--executions", "60", "--start", "5", "--jobs", "2")
 
     assert done.returncode == 0, done.stderr
@@ -162,5 +162,5 @@ def test_a_seed_that_keeps_every_promise_is_replayed_with_its_trace() -> None:
     assert done.stdout.endswith(": every promise was kept\n")
 
 
-def test_a_bug_nobody_knows_is_a_usage_error() -> None:
+def test_an_unknown_bug_is_a_usage_error() -> None:
     assert simulate("--bug", "gremlins").returncode == 2

@@ -42,7 +42,7 @@ def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: str) -> No
     Simulation().play(found.seed).check()
 
 
-def test_what_goes_wrong_is_what_was_planned() -> None:
+def test_the_faults_are_those_that_were_planned() -> None:
     counts = play_seeds(SimulationSubject(), range(25)).counts
 
     assert {
@@ -84,7 +84,7 @@ def test_a_seed_is_the_same_in_another_process_with_other_hashes() -> None:
     assert printed == {f"{[Simulation().play(n).digest for n in range(4)]}\n"}
 
 
-def test_a_trace_is_kept_only_on_request() -> None:
+def test_a_trace_is_recorded_only_on_request() -> None:
     plain, traced = Simulation().play(3), Simulation().play(3, trace=True)
 
     assert plain.trace == ()
@@ -106,7 +106,7 @@ def test_several_processes_find_the_same_seed_as_one() -> None:
     )
 
 
-def test_a_journal_of_ones_own_can_be_simulated(tmp_path: Path) -> None:
+def test_a_custom_journal_can_be_simulated(tmp_path: Path) -> None:
     numbers = count()
 
     def make(clock: LoopClock) -> Journal:
@@ -144,7 +144,7 @@ class SavesTooLittle(Adds):
         return self.saved[1]
 
 
-def test_a_consumer_of_ones_own_is_checked() -> None:
+def test_a_custom_consumer_is_checked() -> None:
     assert first_failure(Simulation(consumer=Adds)) is None
 
     failure = first_failure(Simulation(consumer=SavesTooLittle))
@@ -185,7 +185,7 @@ async def write_once(context: ProducerContext) -> None:
     await write(context, patiently=False)
 
 
-def test_a_producer_of_ones_own_is_checked() -> None:
+def test_a_custom_producer_is_checked() -> None:
     assert first_failure(Simulation(producer=write_patiently)) is None
 
     failure = first_failure(Simulation(producer=write_once))

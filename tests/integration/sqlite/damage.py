@@ -96,6 +96,6 @@ def overwrite_page(path: Path, number: int, fill: bytes = b"\xa5") -> None:
         file.write(fill * PAGE_BYTES)
 
 
-def truncate(path: Path, pages_kept: int) -> None:
+def truncate(path: Path, pages_left: int) -> None:
     with path.open("r+b") as file:
-        file.truncate(pages_kept * PAGE_BYTES)
+        file.truncate(pages_left * PAGE_BYTES)

@@ -40,7 +40,7 @@ with SqliteJournal(Path(sys.argv[1])) as journal:
 """
 
 
-def test_a_file_that_somebody_makes_while_it_is_looked_at_is_not_taken_for_another_program_s(
+def test_a_file_that_another_process_creates_during_the_check_is_not_mistaken_for_a_foreign_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "journal.db"

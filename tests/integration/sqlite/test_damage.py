@@ -211,7 +211,7 @@ async def ended(path: Path, run_id: str) -> Ended:
 
 
 @pytest.mark.parametrize("spoil", [damage.invalid_byte, damage.not_json])
-async def test_a_run_whose_ending_cannot_be_read_ends_as_its_summary_says(path: Path, spoil: Damage) -> None:
+async def test_a_run_whose_ending_cannot_be_read_ends_as_its_summary_does(path: Path, spoil: Damage) -> None:
     damage.make(path)
     spoil(path, "run-b", damage.EVENTS - 1)
 

@@ -61,7 +61,7 @@ def read_all(journal: SqliteJournal, run_id: str) -> list[Event]:
     return found
 
 
-def answer(journal: SqliteJournal, run_id: str, events: list[Event]) -> Completeness:
+def result(journal: SqliteJournal, run_id: str, events: list[Event]) -> Completeness:
     verifier = Verifier()
     for event in events:
         verifier.add(event)
@@ -88,7 +88,7 @@ def test_changed_bytes_never_verify_as_complete(
         journal.arrivals(0, limit=1000)
         for run_id in damage.RUNS:
             events = read_all(journal, run_id)
-            if answer(journal, run_id, events) is Completeness.COMPLETE:
+            if result(journal, run_id, events) is Completeness.COMPLETE:
                 assert without_last(events) == without_last(damage.chain(run_id))
     with suppress(LongwatchError):
         recover(path, scratch / "new.db", clock=FakeClock(damage.AT))
@@ -137,7 +137,7 @@ def test_changed_bytes_in_the_indexes_are_noticed_and_hide_nothing_from_recover(
         for run_id in damage.RUNS:
             events = read_all(journal, run_id)
             if events != damage.chain(run_id):
-                assert answer(journal, run_id, events).is_damage
+                assert result(journal, run_id, events).is_damage
                 assert structure_faults(path)
     recover(path, scratch / "new.db", clock=FakeClock(damage.AT))
     with SqliteJournal(scratch / "new.db") as journal:
@@ -178,4 +178,4 @@ def test_a_damaged_write_ahead_log_gives_what_was_written_before_the_damage(
 
         assert found == events[: len(found)]
         assert len(found) < len(events)
-        assert answer(journal, "run-a", found) is Completeness.OPEN
+        assert result(journal, "run-a", found) is Completeness.OPEN

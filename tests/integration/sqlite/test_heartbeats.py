@@ -171,7 +171,7 @@ def test_old_heartbeats_are_pruned(tmp_path: Path) -> None:
         assert journal.heartbeats(["old", "new"]) == {"new": 3_000}
 
 
-def test_a_file_of_before_gets_the_table(tmp_path: Path) -> None:
+def test_a_file_of_an_earlier_version_gets_the_table(tmp_path: Path) -> None:
     with SqliteJournal(tmp_path / "j.db") as journal:
         journal.append([STEP])
     before = sqlite3.connect(tmp_path / "j.db")

@@ -141,7 +141,7 @@ def test_an_append_is_not_acknowledged_when_the_file_at_the_path_is_another(
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES, ids=[change.__name__ for change, _ in CHANGES])
-def test_a_reader_does_not_return_what_a_lost_file_has(
+def test_a_reader_does_not_return_events_of_a_lost_file(
     path: Path, change: Callable[[Path], None], message: str
 ) -> None:
     with SqliteJournal(path) as journal:
@@ -195,7 +195,7 @@ def test_a_moved_file_has_what_was_acknowledged_and_nothing_else(path: Path) -> 
         assert not beside(path, "-wal").exists()
 
 
-def test_a_missing_file_is_not_created_again_by_those_who_had_it_open(path: Path) -> None:
+def test_a_missing_file_is_not_created_again_by_those_that_had_it_open(path: Path) -> None:
     with SqliteJournal(path) as journal:
         journal.append([event(1)])
         delete_all(path)
@@ -213,7 +213,7 @@ def test_a_missing_file_is_not_created_again_by_those_who_had_it_open(path: Path
         assert not path.exists()
 
 
-def test_a_file_that_is_deleted_after_everybody_closed_it_is_created_again(path: Path) -> None:
+def test_a_file_that_is_deleted_after_every_reader_closed_it_is_created_again(path: Path) -> None:
     with SqliteJournal(path) as journal:
         journal.append([event(1)])
     delete(path)
@@ -251,7 +251,7 @@ def test_a_new_file_does_not_get_the_log_of_the_one_that_was_moved(path: Path) -
     assert stored(path.with_name("moved.db")) == [1]
 
 
-def test_what_only_the_log_of_an_emptied_file_had_is_kept(path: Path) -> None:
+def test_commits_that_only_the_log_of_an_emptied_file_had_are_preserved(path: Path) -> None:
     with SqliteJournal(path) as journal:
         journal.append([event(1)])
         truncate(path)
@@ -306,7 +306,7 @@ def test_a_link_to_the_file_may_be_used_and_is_watched(path: Path) -> None:
     assert stored(path) == [1, 2]
 
 
-def test_a_journal_that_is_closed_again_and_again_is_opened_again_by_those_who_use_it(path: Path) -> None:
+def test_a_journal_that_is_closed_again_and_again_is_opened_again_by_its_users(path: Path) -> None:
     journal = SqliteJournal(path)
     journal.append([event(0)])
 

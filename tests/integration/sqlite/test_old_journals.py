@@ -82,7 +82,7 @@ def test_a_run_whose_producer_was_dead_is_listed_as_died_after_its_last_event(fi
     assert (failed.status, failed.ended_at) == (Status.FAILED, 1_300)
 
 
-def test_its_events_fold_to_the_same(file: Path) -> None:
+def test_events_of_an_old_journal_fold_to_the_same_run(file: Path) -> None:
     with SqliteJournal(file) as journal:
         run = fold(journal.read("wf-dead").events)
 
@@ -90,7 +90,7 @@ def test_its_events_fold_to_the_same(file: Path) -> None:
     assert (run.status, run.summary.ended_between) == (Status.DIED, (1_207, None))
 
 
-def test_an_old_row_goes_on_when_something_is_appended(file: Path) -> None:
+def test_an_old_row_continues_when_something_is_appended(file: Path) -> None:
     late = Event(run_id="wf-dead", event_id="late", type="workflow_complete", occurred_at=1_250)
 
     with SqliteJournal(file) as journal:

@@ -56,7 +56,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_and_the_file_is_sound_afterwards(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_the_file_is_sound_afterwards(small_disk: Path) -> None:
     path, ballast = small_disk / "journal.db", small_disk / "ballast"
     ballast.write_bytes(b"\0" * (SMALL_BYTES // 2))
     written = 0
@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_and_the_file_is_sound_afterwards(small_disk: Path) 
     assert sound(path)
 
 
-def test_a_disk_that_is_full_from_the_beginning_is_told(small_disk: Path) -> None:
+def test_a_disk_that_is_full_from_the_beginning_is_reported(small_disk: Path) -> None:
     path, ballast = small_disk / "journal.db", small_disk / "ballast"
     with pytest.raises(OSError, match="No space"):
         ballast.write_bytes(b"\0" * (2 * SMALL_BYTES))
@@ -162,7 +162,7 @@ def open_folder(tmp_path: Path) -> Iterator[Path]:
         each.chmod(before[each])
 
 
-def test_a_read_only_file_is_told_and_left_as_it_was(open_folder: Path) -> None:
+def test_a_read_only_file_is_reported_and_left_unchanged(open_folder: Path) -> None:
     path = open_folder / "journal.db"
     with SqliteJournal(path) as journal:
         journal.append([event(1)])
@@ -174,13 +174,13 @@ def test_a_read_only_file_is_told_and_left_as_it_was(open_folder: Path) -> None:
     assert stored(path) == [1]
 
 
-def test_a_folder_without_the_right_to_write_is_told(open_folder: Path) -> None:
+def test_a_folder_without_write_permission_is_reported(open_folder: Path) -> None:
     output = as_nobody(open_folder / "new" / "journal.db", "write")
 
     assert output.startswith(f"ReadOnlyJournal {open_folder}/new/journal.db is not writable")
 
 
-def test_a_folder_without_the_right_to_look_is_told(open_folder: Path) -> None:
+def test_a_folder_without_search_permission_is_reported(open_folder: Path) -> None:
     hidden = open_folder / "hidden"
     hidden.mkdir(mode=0o700)
     SqliteJournal(hidden / "journal.db").append([event(1)])
@@ -191,7 +191,7 @@ def test_a_folder_without_the_right_to_look_is_told(open_folder: Path) -> None:
     assert f"{hidden}/journal.db is not writable" in output
 
 
-def test_a_read_only_disk_is_told_for_reading_and_for_writing(small_disk: Path) -> None:
+def test_a_read_only_disk_is_reported_for_reading_and_for_writing(small_disk: Path) -> None:
     path = small_disk / "journal.db"
     with SqliteJournal(path) as journal:
         journal.append([event(1)])
@@ -207,7 +207,7 @@ def test_a_read_only_disk_is_told_for_reading_and_for_writing(small_disk: Path) 
 
 
 @pytest.mark.parametrize("content", ["hello, I am a text file and longer than any header", "x" * 5_000])
-def test_a_file_that_is_no_database_is_told_and_left_as_it_was(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_database_is_reported_and_left_unchanged(tmp_path: Path, content: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(content)
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_no_database_is_told_and_left_as_it_was(tmp_path: Path, c
     assert path.read_text() == content
 
 
-def test_a_database_of_another_program_is_told_and_left_as_it_was(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_reported_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE mine (x)")
@@ -230,7 +230,7 @@ def test_a_database_of_another_program_is_told_and_left_as_it_was(tmp_path: Path
     assert path.read_bytes() == before
 
 
-def test_an_outbox_is_no_journal(tmp_path: Path) -> None:
+def test_an_outbox_is_not_a_journal(tmp_path: Path) -> None:
     from longwatch.recording.outbox import Outbox
 
     outbox = Outbox(tmp_path / "outbox.db")
@@ -241,7 +241,7 @@ def test_an_outbox_is_no_journal(tmp_path: Path) -> None:
         journal.read("wf-1")
 
 
-def test_a_file_of_a_newer_longwatch_is_told_and_left_as_it_was(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_longwatch_is_reported_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with SqliteJournal(path) as journal:
         journal.append([event(1)])
@@ -256,7 +256,7 @@ def test_a_file_of_a_newer_longwatch_is_told_and_left_as_it_was(tmp_path: Path) 
         journal.append([event(2)])
 
 
-def test_a_locked_file_is_told_and_works_once_it_is_let_go(tmp_path: Path) -> None:
+def test_a_locked_file_is_reported_and_works_once_it_is_unlocked(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with SqliteJournal(path, busy_timeout_ms=20) as journal:
         journal.append([event(1)])
@@ -274,7 +274,7 @@ def test_a_locked_file_is_told_and_works_once_it_is_let_go(tmp_path: Path) -> No
     assert stored(path) == [1, 2]
 
 
-def test_a_missing_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "journal.db"
 
     with SqliteJournal(path) as journal:
@@ -284,19 +284,19 @@ def test_a_missing_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+def test_a_folder_instead_of_the_file_is_reported(tmp_path: Path) -> None:
     with SqliteJournal(tmp_path) as journal, pytest.raises(JournalUnusable, match="cannot be opened"):
         journal.append([event(1)])
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with SqliteJournal(tmp_path / "file" / "a.db") as journal, pytest.raises(JournalUnusable):
         journal.append([event(1)])
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with SqliteJournal(path) as journal:
         journal.append([event(n, size=2_000) for n in range(100)])
@@ -312,7 +312,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "q?.db", "h#.db", "ü🌊.db", "%41.db"])
-def test_a_journal_can_be_opened_again_by_its_address(tmp_path: Path, name: str) -> None:
+def test_a_journal_can_be_opened_again_by_its_url(tmp_path: Path, name: str) -> None:
     with SqliteJournal(tmp_path / name) as journal:
         journal.append([event(1)])
         url = journal.url
@@ -324,6 +324,6 @@ def test_a_journal_can_be_opened_again_by_its_address(tmp_path: Path, name: str)
 
 def sound(path: Path) -> bool:
     connection = sqlite3.connect(path)
-    (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
+    (response,) = connection.execute("PRAGMA integrity_check").fetchone()
     connection.close()
-    return bool(answer == "ok")
+    return bool(response == "ok")

@@ -82,7 +82,7 @@ def blocks(turns: Conversations, turn: TurnState) -> list[object]:
     return [block.content["text"] for block in turns.turn("p", "s", turn.turn_id).blocks]
 
 
-def test_lines_wait_for_a_journal_that_does_not_answer_and_are_stored_once(
+def test_lines_wait_for_a_journal_that_does_not_respond_and_are_stored_once(
     journal: FaultyJournal, turns: Conversations, gate: Path, clock: FakeClock
 ) -> None:
     turn = turns.create_turn("p", "s")
@@ -98,7 +98,7 @@ def test_lines_wait_for_a_journal_that_does_not_answer_and_are_stored_once(
     assert "cannot store the command's lines" in warnings[0]
 
 
-def test_an_answer_that_is_lost_stores_nothing_twice(
+def test_a_lost_response_stores_nothing_twice(
     journal: FaultyJournal, turns: Conversations, gate: Path, clock: FakeClock
 ) -> None:
     turn = turns.create_turn("p", "s")
@@ -109,7 +109,7 @@ def test_an_answer_that_is_lost_stores_nothing_twice(
     assert len(blocks(turns, turn)) == 51
 
 
-def test_a_journal_that_stays_away_is_given_up_and_that_is_said(
+def test_a_journal_that_stays_unavailable_is_given_up_with_a_message(
     journal: FaultyJournal, turns: Conversations, gate: Path, clock: FakeClock
 ) -> None:
     turn = turns.create_turn("p", "s")
@@ -138,7 +138,7 @@ def test_a_turn_that_is_interrupted_between_two_lines_stops_its_command(
     assert executed.interrupted_by is None
 
 
-def test_who_no_longer_reads_the_blocks_stops_nothing(
+def test_a_reader_that_stops_reading_blocks_stops_nothing(
     turns: Conversations, gate: Path, clock: FakeClock
 ) -> None:
     turn = turns.create_turn("p", "s")

@@ -152,7 +152,7 @@ def _no_reread(self: Poller, execution_id: str, plan_id: str | None) -> Executio
 
 def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, SourceResult]:
     results = _poll_sources(self, claims)
-    by_id = {key.execution_id: answer for key, answer in results.items()}
+    by_id = {key.execution_id: response for key, response in results.items()}
     return {key: by_id[key.execution_id] for key in results}
 
 

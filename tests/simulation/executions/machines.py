@@ -26,7 +26,7 @@ from tests.simulation.executions.world import (
 )
 
 TICK_SECONDS = 15.0
-LOOK_SECONDS = 8.0
+POLL_SECONDS = 8.0
 CALM_TICK_SECONDS = 30.0
 MAX_SKEW_MS = 2_000
 FAR_SKEW_MS = 50_000  # two such clocks are up to 100 seconds apart
@@ -154,9 +154,9 @@ class LambdaMachine(Machine):
         self.world.later(self.random.uniform(0.0, TICK_SECONDS), self._tick)
 
     def _tick(self) -> None:
-        self.guarded(self._look, again=lambda: self.world.later(self._pause(TICK_SECONDS), self._tick))
+        self.guarded(self._find, again=lambda: self.world.later(self._pause(TICK_SECONDS), self._tick))
 
-    def _look(self) -> None:
+    def _find(self) -> None:
         Finder(self.store, self._dispatch, clock=self.clock).run(0.0)
 
     def _dispatch(self, execution: Execution) -> None:
@@ -174,19 +174,19 @@ class LambdaMachine(Machine):
 
 
 class EmbeddedMachine(Machine):
-    """Finder and poller in one process, which asks about all in one go."""
+    """Finder and poller in one process, which polls all executions in one request."""
 
     def _start(self) -> None:
         super()._start()
         self.watcher = Watcher(self.store, self.poller, clock=self.clock)
 
     def begin(self) -> None:
-        self.world.later(self.random.uniform(0.0, LOOK_SECONDS), self._round)
+        self.world.later(self.random.uniform(0.0, POLL_SECONDS), self._round)
 
     def _round(self) -> None:
-        self.guarded(self._look, again=lambda: self.world.later(self._pause(LOOK_SECONDS), self._round))
+        self.guarded(self._poll, again=lambda: self.world.later(self._pause(POLL_SECONDS), self._round))
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self.watcher.poll_due()
 
 
@@ -212,7 +212,7 @@ class Orchestrator:
             "StartTime": started,
             "ExecutionType": plan.mode.value,
             "Waves": waves,
-            "TotalWaves": len(plan.waves) if plan.tells_total else None,
+            "TotalWaves": len(plan.waves) if plan.states_total else None,
             "Deadline": plan.deadline,
             "Version": 1,
             "Notes": "not ours",

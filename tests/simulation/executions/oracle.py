@@ -18,7 +18,7 @@ GOOD, BAD, CANCELLED, LOST = "good", "bad", "cancelled", "lost"
 
 def status_at(plan: ExecutionPlan, seconds: float) -> Status | None:
     """How the execution has ended by then; None: nobody can be certain yet."""
-    if not plan.tells_total:
+    if not plan.states_total:
         return None
     fates: set[str] = set()
     for wave in plan.waves:

@@ -48,7 +48,7 @@ class ExecutionPlan:
     mode: Mode
     begins: float  # seconds after the start of the simulation
     waves: tuple[WavePlan, ...]
-    tells_total: bool = True  # else nobody ever says how many waves there are
+    states_total: bool = True  # else nobody ever says how many waves there are
     deadline: float | None = None  # seconds
     cancelled: float | None = None  # seconds after its start at which its orchestrator cancels it
     statuses: tuple[tuple[float, str], ...] = ()  # seconds after its start, and what another program sets
@@ -86,8 +86,8 @@ def draw_execution(name: str, random: Random) -> ExecutionPlan:
         waves.append(wave)
         if random.random() < 0.5:  # the next one waits for this one
             begins = max([begins, *(job.begins + _last_step(job.script) for job in wave.jobs)])
-    tells_total = random.random() > 0.02
-    if not tells_total:
+    states_total = random.random() > 0.02
+    if not states_total:
         words.append("total never told")
     cancelled = random.uniform(0.0, 300.0) if random.random() < 0.08 else None
     if cancelled is not None:
@@ -97,10 +97,10 @@ def draw_execution(name: str, random: Random) -> ExecutionPlan:
         mode=mode,
         begins=random.uniform(0.0, 60.0),
         waves=tuple(waves),
-        tells_total=tells_total,
+        states_total=states_total,
         deadline=random.choice([None, 60.0, 300.0, 1800.0]),
         cancelled=cancelled,
-        foreign=len(waves) == 1 and tells_total and random.random() < 0.2,
+        foreign=len(waves) == 1 and states_total and random.random() < 0.2,
         words=words,
     )
 

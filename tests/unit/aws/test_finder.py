@@ -87,7 +87,7 @@ def metric_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 class TestAMinute:
-    def test_with_nothing_open_is_one_look(
+    def test_with_nothing_open_is_one_poll(
         self, container: Container, capsys: pytest.CaptureFixture[str]
     ) -> None:
         counts = container.find()
@@ -97,28 +97,28 @@ class TestAMinute:
         (line,) = metric_lines(capsys)
         assert (line["Environment"], line["ActivePollingExecutions"]) == ("test", 0)
 
-    def test_asks_every_15_seconds_while_servers_start(self, container: Container) -> None:
+    def test_polls_every_15_seconds_while_servers_start(self, container: Container) -> None:
         container.add("x-1", IN_PROGRESS)
 
         container.find()
 
         assert container.handed == [("x-1", 0.0), ("x-1", 15.0), ("x-1", 30.0), ("x-1", 45.0)]
 
-    def test_asks_every_30_seconds_while_they_finish(self, container: Container) -> None:
+    def test_polls_every_30_seconds_while_they_finish(self, container: Container) -> None:
         container.store.add(drill(IN_PROGRESS, LAUNCHED))
 
         container.find()
 
         assert [at for _, at in container.handed] == [0.0, 30.0]
 
-    def test_asks_every_45_seconds_before_anything_begins(self, container: Container) -> None:
+    def test_polls_every_45_seconds_before_anything_begins(self, container: Container) -> None:
         container.add("x-1", PENDING)
 
         container.find()
 
         assert [at for _, at in container.handed] == [0.0, 45.0]
 
-    def test_after_minute_keeps_the_rhythm(self, container: Container) -> None:
+    def test_after_minute_keeps_the_interval(self, container: Container) -> None:
         container.add("x-1", IN_PROGRESS)
 
         for minute in range(3):
@@ -127,7 +127,7 @@ class TestAMinute:
 
         assert [at for _, at in container.handed] == [15.0 * n for n in range(12)]
 
-    def test_goes_on_with_the_others_when_one_can_not_be_handed_out(
+    def test_continues_with_the_others_when_one_can_not_be_dispatched(
         self, container: Container, caplog: pytest.LogCaptureFixture
     ) -> None:
         for name in ("x-1", "x-2", "x-3"):
@@ -140,7 +140,7 @@ class TestAMinute:
         assert counts == {"looks": 1, "open": 3, "handed_out": 2, "failed": 1}
         assert "execution p-1/x-2 could not be dispatched to a poller" in caplog.text
 
-    def test_tells_each_look_as_metrics_and_brings_types_back_to_nought(
+    def test_reports_each_poll_as_metrics_and_resets_types_to_zero(
         self, container: Container, capsys: pytest.CaptureFixture[str]
     ) -> None:
         container.add("x-1", IN_PROGRESS)
@@ -170,7 +170,7 @@ class TestATableThatDoesNotRespond:
                 raise Throttled("not now")
             return super().open_executions()
 
-    def test_is_asked_again_in_the_same_minute(self, container: Container) -> None:
+    def test_is_polled_again_in_the_same_minute(self, container: Container) -> None:
         container.store = self.Silent(2)
         container.add("x-1", IN_PROGRESS)
 
@@ -198,10 +198,10 @@ class TestTheTimeOfTheFunction:
             (0, 0.0),
         ],
     )
-    def test_bounds_how_long_it_looks(self, left_ms: int, seconds: float) -> None:
+    def test_limits_how_long_it_polls(self, left_ms: int, seconds: float) -> None:
         assert run_seconds(Remaining(left_ms)) == seconds
 
-    def test_is_a_minute_where_nobody_says(self) -> None:
+    def test_is_a_minute_by_default(self) -> None:
         assert run_seconds(None) == RUN_SECONDS
 
     def test_is_never_slept_past(self, container: Container) -> None:
@@ -258,7 +258,7 @@ class TestLambdaItself:
         assert open_parts() is open_parts()
 
     @pytest.mark.parametrize("learned", ["false", "true"])
-    def test_knows_from_the_environment_whether_pollers_learn(
+    def test_reads_from_the_environment_whether_pollers_learn(
         self, environment: pytest.MonkeyPatch, learned: str
     ) -> None:
         environment.setenv("LONGWATCH_EXECUTIONS", "memory://learned")

@@ -50,36 +50,36 @@ class TestAnInvocation:
     def test_that_succeeds_is_journaled(self) -> None:
         journal, agent = MemoryJournal(), Answering()
 
-        answer = invoke(EVENT, journal, lambda: agent)
+        response = invoke(EVENT, journal, lambda: agent)
 
-        assert answer == {"session_id": SESSION, "status": "succeeded", "answer": {"accepted": True}}
+        assert response == {"session_id": SESSION, "status": "succeeded", "answer": {"accepted": True}}
         assert types(journal) == ["AGENT_INVOCATION_STARTED", "AGENT_INVOCATION_SUCCEEDED"]
 
-    def test_that_fails_is_journaled_and_answered_rather_than_raised(self) -> None:
+    def test_that_fails_is_journaled_and_returned_rather_than_raised(self) -> None:
         journal = MemoryJournal()
 
-        answer = invoke(EVENT, journal, lambda: Answering(NoCredentialsError()))
+        response = invoke(EVENT, journal, lambda: Answering(NoCredentialsError()))
 
-        assert answer["status"] == "failed"
-        assert answer["error"] == "NoCredentialsError: Unable to locate credentials"
+        assert response["status"] == "failed"
+        assert response["error"] == "NoCredentialsError: Unable to locate credentials"
         assert types(journal) == ["AGENT_INVOCATION_STARTED", "AGENT_INVOCATION_FAILED"]
-        assert journal.read(SESSION).events[-1].payload["error_message"] == answer["error"]
+        assert journal.read(SESSION).events[-1].payload["error_message"] == response["error"]
 
-    def test_of_an_agent_that_can_not_be_made_is_journaled_too(self) -> None:
+    def test_of_an_agent_that_can_not_be_created_is_journaled_too(self) -> None:
         journal = MemoryJournal()
 
-        answer = invoke(EVENT, journal, lambda: agent_from({}))
+        response = invoke(EVENT, journal, lambda: agent_from({}))
 
-        assert "LONGWATCH_AGENT_URL" in answer["error"]
+        assert "LONGWATCH_AGENT_URL" in response["error"]
         assert types(journal)[-1] == "AGENT_INVOCATION_FAILED"
 
-    def test_goes_on_where_the_journal_can_not_be_written(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_continues_where_the_journal_can_not_be_written(self, caplog: pytest.LogCaptureFixture) -> None:
         journal, agent = FaultyJournal(), Answering()
         journal.fail(error=InvalidInput("broken"))
 
-        answer = invoke(EVENT, journal, lambda: agent)
+        response = invoke(EVENT, journal, lambda: agent)
 
-        assert answer["status"] == "succeeded"
+        assert response["status"] == "succeeded"
         assert "cannot journal AGENT_INVOCATION_STARTED" in caplog.text
 
     def test_passes_on_the_payload_the_session_and_the_environment(
@@ -101,7 +101,7 @@ class TestAnInvocation:
         }
 
     @pytest.mark.parametrize("event", [{}, {"session_id": ""}, {"session_id": 5}, {"payload": {}}, [], "s-1"])
-    def test_without_a_session_id_says_what_to_send(
+    def test_without_a_session_id_names_what_to_send(
         self, event: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("LONGWATCH_JOURNAL", "nonsense://")  # which must not hide the cause
@@ -114,12 +114,12 @@ class TestAnInvocation:
 
         assert not agent.asked
 
-    def test_answers_with_the_beginning_of_a_long_error(self) -> None:
-        answer = invoke(EVENT, MemoryJournal(), lambda: Answering(RuntimeError("x" * 1_000_000)))
+    def test_returns_the_beginning_of_a_long_error(self) -> None:
+        response = invoke(EVENT, MemoryJournal(), lambda: Answering(RuntimeError("x" * 1_000_000)))
 
-        assert len(answer["error"]) == 4_096
+        assert len(response["error"]) == 4_096
 
-    def test_takes_a_payload_that_is_no_map(self) -> None:
+    def test_accepts_a_payload_that_is_not_a_map(self) -> None:
         assert request({"session_id": SESSION, "payload": "why"})["input"] == "why"
 
     def test_by_lambda_itself_uses_the_journal_and_the_agent_of_the_environment(
@@ -129,9 +129,9 @@ class TestAnInvocation:
         monkeypatch.setenv("LONGWATCH_AGENT_URL", "http://127.0.0.1:9")  # nobody is there
         monkeypatch.delenv("LONGWATCH_AGENT_RUNTIME_ARN", raising=False)
 
-        answer = handler(EVENT, None)
+        response = handler(EVENT, None)
 
-        assert answer["status"] == "failed"
+        assert response["status"] == "failed"
         journal = open_journal("memory://invoker")
         assert [event.type for event in journal.read(SESSION).events] == [
             "AGENT_INVOCATION_STARTED",
@@ -167,15 +167,15 @@ class TestAgentCore:
         stub.activate()
         return client, stub
 
-    def test_is_asked_in_its_own_words(self) -> None:
+    def test_is_called_with_its_own_parameters(self) -> None:
         client, stub = self.answering(b'{"accepted": true}')
 
-        answer = AgentCoreAgent(client, ARN, qualifier="live").invoke(SESSION, {"question": "why"})
+        response = AgentCoreAgent(client, ARN, qualifier="live").invoke(SESSION, {"question": "why"})
 
-        assert answer == {"accepted": True}
+        assert response == {"accepted": True}
         stub.assert_no_pending_responses()
 
-    def test_that_answers_with_an_error_has_refused(self) -> None:
+    def test_that_responds_with_an_error_has_refused(self) -> None:
         client, _ = self.answering(b'{"error": "no"}', status=500)
 
         with pytest.raises(AgentRefused, match="500"):
@@ -201,11 +201,11 @@ class TestAgentCore:
         )
         requests: list[Any] = []
 
-        def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        def response(request: AWSPreparedRequest, **_: object) -> AWSResponse:
             requests.append(request)
             return AWSResponse(request.url, 200, HTTPHeaders(), io.BytesIO(b"{}"))
 
-        client.meta.events.register("before-send", answer)
+        client.meta.events.register("before-send", response)
 
         AgentCoreAgent(client, ARN).invoke(session_id, {"session_id": session_id})
 
@@ -265,15 +265,15 @@ def url() -> Iterator[str]:
     [("s-1", "s-1"), ("größe", "gr%C3%B6%C3%9Fe"), ("東京\n", "%E6%9D%B1%E4%BA%AC%0A")],
 )
 def test_an_agent_behind_http_gets_any_session_id(url: str, session_id: str, header: str) -> None:
-    answer = invoke({"session_id": session_id}, MemoryJournal(), lambda: HttpAgent(url))
+    response = invoke({"session_id": session_id}, MemoryJournal(), lambda: HttpAgent(url))
 
-    assert answer["status"] == "succeeded"
-    assert answer["answer"]["header"] == header
-    assert answer["answer"]["payload"]["session_id"] == session_id
+    assert response["status"] == "succeeded"
+    assert response["answer"]["header"] == header
+    assert response["answer"]["payload"]["session_id"] == session_id
 
 
 @pytest.mark.parametrize(("path", "status"), [("refused", 503), ("moved", 302), ("kept", 307)])
-def test_an_agent_behind_http_that_answers_otherwise_has_refused(url: str, path: str, status: int) -> None:
+def test_an_agent_behind_http_that_responds_otherwise_has_refused(url: str, path: str, status: int) -> None:
     agent = HttpAgent(url.replace("invocations", path))
 
     with pytest.raises(AgentRefused, match=rf"/{path} returned {status}: (no )+") as refused:
@@ -282,14 +282,14 @@ def test_an_agent_behind_http_that_answers_otherwise_has_refused(url: str, path:
     assert str(refused.value).count("no ") == 166  # 500 bytes: the beginning is enough
 
 
-def test_of_a_long_answer_the_beginning_is_read(url: str) -> None:
-    answer = HttpAgent(url.replace("invocations", "long")).invoke(SESSION, {})
+def test_of_a_long_response_the_beginning_is_read(url: str) -> None:
+    response = HttpAgent(url.replace("invocations", "long")).invoke(SESSION, {})
 
-    assert answer == "long" * 25_000
+    assert response == "long" * 25_000
 
 
 class TestTheEnvironment:
-    def test_names_an_agent_behind_an_address(self) -> None:
+    def test_names_an_agent_behind_a_url(self) -> None:
         agent = agent_from({"LONGWATCH_AGENT_URL": "https://agent.example", "LONGWATCH_AGENT_TIMEOUT": "5"})
 
         assert isinstance(agent, HttpAgent)

@@ -101,7 +101,7 @@ class TestADocument:
 
 
 class TestAFinderPoll:
-    def test_is_told_for_all_and_for_each_type(self) -> None:
+    def test_is_reported_for_all_and_for_each_type(self) -> None:
         survey = Survey(
             due=(drill(IN_PROGRESS),),
             leased=1,
@@ -125,19 +125,19 @@ class TestAFinderPoll:
             {("ActivePollingExecutions", (*ALL, "ExecutionType=RECOVERY")): (1, "Count")},
         ]
 
-    def test_that_finds_nothing_says_nought_and_names_no_type(self) -> None:
+    def test_that_finds_nothing_reports_zero_and_names_no_type(self) -> None:
         (everything,) = tick_documents(Tick(survey=Survey()), START, "test")
 
         assert {value for value, _ in measured(everything).values()} == {0}
 
-    def test_brings_a_type_back_to_nought_that_was_told_before(self) -> None:
+    def test_resets_a_type_that_was_reported_before_to_zero(self) -> None:
         _, again = tick_documents(Tick(survey=Survey()), START, "test", modes=[Mode.DRILL])
 
         assert measured(again) == {("ActivePollingExecutions", (*ALL, "ExecutionType=DRILL")): (0, "Count")}
 
 
 class TestAPoll:
-    def test_that_asked_is_told_with_its_phase_and_result(self) -> None:
+    def test_that_got_a_response_is_reported_with_its_phase_and_result(self) -> None:
         made = poll_document(polled(Result.POLLED, appended=3), START, "test")
 
         assert measured(made) == {
@@ -151,7 +151,7 @@ class TestAPoll:
         assert (made["ExecutionId"], made["PlanId"], made["Status"]) == ("x-1", "p-1", "running")
 
     @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.PARTIAL, Status.FAILED, Status.CANCELLED])
-    def test_that_ended_an_execution_says_how(self, status: Status) -> None:
+    def test_that_ended_an_execution_reports_its_outcome(self, status: Status) -> None:
         over = drill(LAUNCHED, verdict=Verdict(status, START, EVIDENCE), closed=True)
 
         made = measured(poll_document(polled(Result.ENDED, execution=over), START, "test"))
@@ -169,7 +169,7 @@ class TestAPoll:
 
         assert made["ExecutionWarnings", ALL] == (2, "Count")
 
-    def test_that_was_not_answered_is_an_error(self) -> None:
+    def test_that_got_no_response_is_an_error(self) -> None:
         problem = SourceProblem("DRS answered ThrottlingException", 5.0, True)
 
         made = poll_document(polled(Result.NO_RESPONSE, problem=problem), START, "test")
@@ -185,7 +185,7 @@ class TestAPoll:
         assert not [name for name, _ in made if name in ("PollingDuration", "ExecutionsEnded")]
         assert made["PollErrors", ALL] == (0, "Count")
 
-    def test_that_broke_off_is_an_error_with_its_reason(self) -> None:
+    def test_that_failed_is_an_error_with_its_reason(self) -> None:
         made = failure_document(RuntimeError("no table"), START, "test", execution_id="x-1", plan_id=None)
 
         assert measured(made) == {

@@ -76,7 +76,7 @@ def test_the_state_machine_is_beside_its_template() -> None:
     ("url", "location"),
     [("s3://bucket", ("bucket", "")), ("s3://bucket/a/b/", ("bucket", "a/b"))],
 )
-def test_a_place_in_s3_is_a_bucket_and_a_prefix(url: str, location: tuple[str, str]) -> None:
+def test_an_s3_location_is_a_bucket_and_a_prefix(url: str, location: tuple[str, str]) -> None:
     assert split_s3_url(url) == location
 
 

@@ -27,7 +27,7 @@ from longwatch.journal.base import Journal
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs import drill as drill_script
-from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, PENDING, START, answer, drill, job
+from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, PENDING, START, drill, job, response
 
 EVENT = {"execution_id": "x-1", "plan_id": "p-1"}
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:poller"
@@ -73,8 +73,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     open_poller.cache_clear()
 
 
-def test_a_poll_answers_what_it_came_to_and_tells_it_as_metrics(capsys: pytest.CaptureFixture[str]) -> None:
-    made, _ = poller(Scripted(answer(START + 1_000, job(LAUNCHED, state=JobState.FINISHED))))
+def test_a_poll_returns_its_result_and_reports_it_as_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    made, _ = poller(Scripted(response(START + 1_000, job(LAUNCHED, state=JobState.FINISHED))))
 
     result = poll(EVENT, made, "test")
 
@@ -91,7 +91,7 @@ def test_a_poll_answers_what_it_came_to_and_tells_it_as_metrics(capsys: pytest.C
     assert (line["Environment"], line["Result"], line["ExecutionsEnded"]) == ("test", "ended", 1)
 
 
-def test_a_source_that_does_not_answer_is_no_failure_of_the_function(
+def test_a_source_that_does_not_respond_is_not_a_failure_of_the_function(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made, store = poller(Scripted(SourceProblem("DRS answered ThrottlingException", 7.0, True)))
@@ -105,10 +105,12 @@ def test_a_source_that_does_not_answer_is_no_failure_of_the_function(
     assert metric_line(capsys)["PollErrors"] == 1
 
 
-def test_a_journal_that_does_not_answer_is_one_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_journal_that_does_not_respond_is_a_failure_and_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     journal = FaultyJournal()
     journal.fail(error=Unreachable("no journal"))
-    made, store = poller(Scripted(answer(START, job(LAUNCHED, state=JobState.FINISHED))), journal)
+    made, store = poller(Scripted(response(START, job(LAUNCHED, state=JobState.FINISHED))), journal)
 
     with pytest.raises(Unreachable):
         poll(EVENT, made, "test")
@@ -123,7 +125,7 @@ def test_a_journal_that_does_not_answer_is_one_and_is_told(capsys: pytest.Captur
 def test_an_event_without_a_plan_is_refused_where_two_plans_have_the_id(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made, store = poller(Scripted(answer(START, job(LAUNCHED, state=JobState.FINISHED))))
+    made, store = poller(Scripted(response(START, job(LAUNCHED, state=JobState.FINISHED))))
     store.add(replace(drill(PENDING), plan_id="p-2"))
 
     with pytest.raises(AmbiguousExecution):
@@ -133,8 +135,8 @@ def test_an_event_without_a_plan_is_refused_where_two_plans_have_the_id(
     assert [each.last_polled_at for each in store.find()] == [None, None]
 
 
-def test_an_execution_that_is_not_there_fails_the_invocation(capsys: pytest.CaptureFixture[str]) -> None:
-    made, _ = poller(Scripted(answer(START)))
+def test_a_missing_execution_fails_the_invocation(capsys: pytest.CaptureFixture[str]) -> None:
+    made, _ = poller(Scripted(response(START)))
 
     with pytest.raises(ExecutionNotFound):
         poll({"execution_id": "x-2", "plan_id": "p-1"}, made, "test")
@@ -144,13 +146,13 @@ def test_an_execution_that_is_not_there_fails_the_invocation(capsys: pytest.Capt
 
 @pytest.mark.parametrize("event", [{}, {"execution_id": ""}, {"execution_id": 7}])
 def test_an_event_that_names_no_execution_is_refused_with_what_to_send(event: dict[str, Any]) -> None:
-    made, _ = poller(Scripted(answer(START)))
+    made, _ = poller(Scripted(response(START)))
 
     with pytest.raises(InvalidInput, match="Send execution_id and plan_id"):
         poll(event, made, "test")
 
 
-def test_lambda_itself_asks_the_drs_that_the_environment_names(environment: pytest.MonkeyPatch) -> None:
+def test_lambda_itself_polls_the_drs_that_the_environment_names(environment: pytest.MonkeyPatch) -> None:
     with DrsSimulator() as drs:
         environment.setenv("LONGWATCH_EXECUTIONS", "memory://poller")
         environment.setenv("LONGWATCH_JOURNAL", "memory://poller")
@@ -165,7 +167,7 @@ def test_lambda_itself_asks_the_drs_that_the_environment_names(environment: pyte
     assert drs.calls == {"DescribeJobs": 1}
 
 
-def test_the_poller_is_kept_and_its_lease_names_the_log(environment: pytest.MonkeyPatch) -> None:
+def test_the_poller_is_reused_and_its_lease_names_the_log(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("LONGWATCH_JOURNAL", "memory://holder")
     environment.setenv("AWS_LAMBDA_LOG_STREAM_NAME", "2026/11/16/[$LATEST]abc")
 
@@ -191,7 +193,7 @@ def test_a_poller_that_learns_polls_as_well(environment: pytest.MonkeyPatch) -> 
     assert "No source 'unheard-of' here" in result["problem"]
 
 
-def test_every_aws_service_that_is_declared_can_be_asked_and_nothing_outside_aws(
+def test_every_declared_aws_service_can_be_polled_and_nothing_outside_aws(
     environment: pytest.MonkeyPatch,
 ) -> None:
     found = sources("123456789012")

@@ -86,13 +86,13 @@ def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, accou
     source.close()
 
 
-def test_jobs_of_another_account_are_asked_about_with_its_role(drs: DrsSimulator, sts: Sts) -> None:
+def test_jobs_of_another_account_are_polled_with_its_role(drs: DrsSimulator, sts: Sts) -> None:
     source = DrsSource(partial(account_clients("watcher", OWN), "drs"))
     execution = watching(drs.play(drill("s-1")), OTHER)
 
-    answers = [source.poll([execution])[KEY] for _ in range(2)]
+    responses = [source.poll([execution])[KEY] for _ in range(2)]
 
-    assert all(isinstance(result, SourceResponse) for result in answers)
+    assert all(isinstance(result, SourceResponse) for result in responses)
     (asked,) = sts.asked  # the credentials are kept
     assert asked["RoleArn"] == [f"arn:aws:iam::{OTHER}:role/watcher"]
     assert asked["RoleSessionName"] == [SESSION_NAME]

@@ -20,7 +20,7 @@ def run(*arguments: str) -> str:
     return CliRunner().invoke(main, arguments, catch_exceptions=False).stdout
 
 
-def test_nothing_does_better_than_the_best_possible() -> None:
+def test_nothing_does_better_than_the_ideal() -> None:
     comparison, curve = compare_with_best(GivenDurations(DRILL, 0.25), runs=300, history=60, seed=2)
 
     best = comparison.scores[BEST]

@@ -12,7 +12,7 @@ def drawn(*points: Point, width: int | None = 60) -> list[str]:
     ]
 
 
-def test_points_stand_where_their_values_say() -> None:
+def test_points_are_drawn_at_their_values() -> None:
     lines = drawn(Point(0, 0, "a"), Point(10, 10, "b"), Point(10, 0, "c"))
 
     top, bottom = lines[1], lines[5]
@@ -21,7 +21,7 @@ def test_points_stand_where_their_values_say() -> None:
     assert bottom.endswith("c")
 
 
-def test_a_later_point_hides_an_earlier_one_at_the_same_place() -> None:
+def test_a_later_point_hides_an_earlier_one_at_the_same_position() -> None:
     text = "\n".join(drawn(Point(5, 5, "a"), Point(5, 5, "b")))
 
     assert "b" in text

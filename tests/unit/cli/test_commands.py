@@ -89,14 +89,14 @@ def test_a_list_of_runs_can_be_narrowed(file: str) -> None:
     assert len(ids("--limit", "2")) == 2
 
 
-def test_a_cut_list_says_that_there_is_more(file: str) -> None:
+def test_a_list_that_was_cut_states_that_there_is_more(file: str) -> None:
     shown = invoke("runs", "--journal", file, "--limit", "1")
 
     assert "For more, use --limit or --all" in shown.stderr
     assert "--all" not in invoke("runs", "--journal", file, "--all").stderr
 
 
-def test_a_scan_is_refused_where_it_makes_no_sense(file: str) -> None:
+def test_a_scan_is_refused_where_it_has_no_meaning(file: str) -> None:
     with pytest.raises(InvalidInput, match="--scan needs a DynamoDB"):
         invoke("runs", "--journal", file, "--scan")
 
@@ -217,7 +217,7 @@ def test_an_export_can_be_imported_elsewhere_and_twice(file: str, tmp_path: Path
     )
 
 
-def test_an_export_that_fails_leaves_no_half_file(file: str, tmp_path: Path) -> None:
+def test_an_export_that_fails_leaves_no_partial_file(file: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be written"):
         invoke("export", "wf-1a", "--journal", file, "-o", "nowhere/out.jsonl")
 
@@ -231,7 +231,7 @@ def bad_file(tmp_path: Path, bad: int) -> Path:
     return file
 
 
-def test_bad_lines_are_all_told_and_nothing_is_imported(file: str, tmp_path: Path) -> None:
+def test_all_invalid_lines_are_reported_and_nothing_is_imported(file: str, tmp_path: Path) -> None:
     bad_file(tmp_path, 25)
 
     with pytest.raises(InvalidInput) as caught:
@@ -244,7 +244,7 @@ def test_bad_lines_are_all_told_and_nothing_is_imported(file: str, tmp_path: Pat
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_the_good_lines_are_imported_when_asked_for(file: str, tmp_path: Path) -> None:
+def test_the_valid_lines_are_imported_on_request(file: str, tmp_path: Path) -> None:
     bad_file(tmp_path, 2)
 
     done = invoke("import", "bad.jsonl", "--keep-going", "--journal", "sqlite:///copy.db")
@@ -253,7 +253,7 @@ def test_the_good_lines_are_imported_when_asked_for(file: str, tmp_path: Path) -
     assert done.stderr.endswith("Imported 16 events. 2 invalid lines skipped.\n")
 
 
-def test_an_event_that_contradicts_the_journal_is_told_with_its_line(file: str, tmp_path: Path) -> None:
+def test_an_event_that_contradicts_the_journal_is_reported_with_its_line(file: str, tmp_path: Path) -> None:
     lines = invoke("export", "wf-1a", "--journal", file).stdout.splitlines()
     (tmp_path / "other.jsonl").write_text(lines[0].replace("research report", "forged"), encoding="utf-8")
 
@@ -264,7 +264,7 @@ def test_an_event_that_contradicts_the_journal_is_told_with_its_line(file: str, 
     assert "Imported 0 events" in done.stderr
 
 
-def test_verify_tells_damage_by_its_exit_code(file: str, tmp_path: Path) -> None:
+def test_verify_reports_damage_by_its_exit_code(file: str, tmp_path: Path) -> None:
     lines = invoke("export", "wf-1a", "--journal", file).stdout.splitlines()
     (tmp_path / "holes.jsonl").write_text("\n".join(lines[:3] + lines[5:]), encoding="utf-8")
     invoke("import", "holes.jsonl", "--journal", "sqlite:///holes.db")
@@ -290,7 +290,7 @@ def test_a_producers_name_cannot_steer_the_terminal() -> None:
     assert lines[1] == "  open: 1 event of producer \\x1b[2J"
 
 
-def test_old_events_are_pruned_and_then_known_as_expired(file: str) -> None:
+def test_old_events_are_pruned_and_then_reported_as_expired(file: str) -> None:
     clock = FakeClock(START_MS + 600_000)
 
     dry = invoke("prune", "--older-than", "9m57s", "--dry-run", "--journal", file, clock=clock)
@@ -305,7 +305,7 @@ def test_old_events_are_pruned_and_then_known_as_expired(file: str) -> None:
     assert verified.stdout.startswith("○ expired")
 
 
-def test_fields_are_text_unless_said_otherwise() -> None:
+def test_fields_are_text_unless_marked_otherwise() -> None:
     assert field_from("version=1.10") == ("version", "1.10")
     assert field_from("count:=3") == ("count", 3)
     assert field_from("equation=a=b") == ("equation", "a=b")
@@ -322,7 +322,7 @@ def test_a_payload_can_come_from_a_file(tmp_path: Path) -> None:
     assert payload_from(None) == {}
 
 
-def test_ship_delivers_what_waits(tmp_path: Path) -> None:
+def test_ship_delivers_waiting_events(tmp_path: Path) -> None:
     outbox = Outbox(load_settings().outbox_path)
     outbox.put(f"sqlite:///{tmp_path}/late.db", research())
     outbox.close()
@@ -362,11 +362,11 @@ def test_ship_gives_up_after_a_while_and_keeps_the_events(tmp_path: Path) -> Non
         (ShipReport(left=3, errors=["x"]), "0 shipped, 3 still waiting.", 3),
     ],
 )
-def test_what_was_shipped_is_told_in_one_line(report: ShipReport, text: str, code: int) -> None:
+def test_shipped_events_are_reported_in_one_line(report: ShipReport, text: str, code: int) -> None:
     assert (summary(report), exit_code(report)) == (text, code)
 
 
-def test_doctor_finds_a_sound_house_in_order(file: str) -> None:
+def test_doctor_finds_no_problem(file: str) -> None:
     shown = invoke("doctor", "--journal", file, "-o", "json")
 
     report = json.loads(shown.stdout)
@@ -380,7 +380,7 @@ def test_doctor_finds_a_sound_house_in_order(file: str) -> None:
     assert (journal["kind"], journal["runs"]) == ("SQLite", "3")
 
 
-def test_doctor_tells_every_mistake_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_every_mistake_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGWATCH_CAPTURE", "some")
     monkeypatch.setenv("LONGWATCH_LAYOUT", "flat")
 
@@ -442,7 +442,7 @@ def test_findings_fit_a_phone() -> None:
     assert max(line_columns(line) for line in finding_lines([finding], width=40)) <= 40
 
 
-def test_sizes_are_told_roughly() -> None:
+def test_sizes_are_rounded() -> None:
     assert [size_text(size) for size in (12, 65_536, 1_300_000)] == ["12 bytes", "64.0 KB", "1.2 MB"]
 
 
@@ -493,7 +493,7 @@ def test_every_command_takes_the_common_options(name: str) -> None:
         assert {"--journal", "--debug"} <= {name for option in each.params for name in option.opts}, each.name
 
 
-def test_a_watch_that_is_interrupted_says_that_the_run_continues(
+def test_an_interrupted_watch_reports_that_the_run_continues(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def interrupted(*_: object, **__: object) -> None:

@@ -62,7 +62,7 @@ def test_doctor_decodes_only_a_sample_of_many_events_unless_full(tmp_path: Path)
     assert full["decoded"] == "4,100 events"
 
 
-def test_doctor_takes_pruned_events_for_no_damage(tmp_path: Path) -> None:
+def test_doctor_does_not_report_pruned_events_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with SqliteJournal(path) as journal:
         journal.append(damage.chain("run-a", 4_100))
@@ -175,7 +175,7 @@ def test_show_tail_and_export_return_the_rest_and_mark_the_gap(path: Path) -> No
     assert tailed.stdout.count("unreadable_event") == 1
 
 
-def test_ship_says_why_events_are_left_behind_and_exits_with_3(tmp_path: Path) -> None:
+def test_ship_reports_why_events_are_left_behind_and_exits_with_3(tmp_path: Path) -> None:
     clock = FakeClock(START_MS + 600_000)
     outbox = Outbox(load_settings().outbox_path, clock=clock)
     outbox.put("sqlite:///journal.db", research())

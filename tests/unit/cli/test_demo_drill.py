@@ -29,7 +29,7 @@ def text(line: StyledLine) -> str:
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
-def test_the_line_says_how_far_the_drill_is_and_fits(width: int) -> None:
+def test_the_line_shows_the_progress_of_the_drill_and_fits(width: int) -> None:
     drill = new_drill("drill-1", 1_000_000)
 
     line = text(drill_line(drill, now_ms=1_004_000, width=width))
@@ -39,7 +39,7 @@ def test_the_line_says_how_far_the_drill_is_and_fits(width: int) -> None:
     assert len(line) <= max(width, 62)
 
 
-def test_past_drills_are_made_once_and_say_how_long_one_takes() -> None:
+def test_past_drills_are_created_once_and_show_how_long_one_takes() -> None:
     store, journal, clock = MemoryExecutionStore(), MemoryJournal(), FakeClock()
 
     record_past_drills(store, journal, clock)
@@ -78,7 +78,7 @@ class Mute:
         """Nothing to let go of."""
 
 
-def test_a_service_that_does_not_answer_ends_the_drill_and_is_told(
+def test_a_service_that_does_not_respond_ends_the_drill_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager

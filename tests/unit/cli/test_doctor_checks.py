@@ -32,7 +32,7 @@ def examined(settings: Settings) -> tuple[Finding, Finding]:
     )
 
 
-def test_what_is_kept_in_the_journal_s_file_is_counted(tmp_path: Path) -> None:
+def test_the_contents_of_the_journal_s_file_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     with SqliteDocumentStore(file) as documents, closing(SqliteExecutionStore(file)) as executions:
         documents.write_text("p", "a.md", "one")
@@ -46,7 +46,7 @@ def test_what_is_kept_in_the_journal_s_file_is_counted(tmp_path: Path) -> None:
     assert not documents_found.problems + executions_found.problems
 
 
-def test_looking_makes_neither_a_file_nor_tables(tmp_path: Path) -> None:
+def test_a_check_creates_neither_a_file_nor_tables(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     absent = examined(settings_of(file))
     assert not file.exists()
@@ -72,7 +72,7 @@ def test_documents_may_have_a_file_of_their_own(tmp_path: Path) -> None:
     assert "permissions" in facts(found)
 
 
-def test_a_file_that_is_no_database_is_a_problem_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_a_problem_with_the_next_step(tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     file.write_text("no database " * 100, encoding="utf-8")
 

@@ -60,7 +60,7 @@ def journal() -> MemoryJournal:
     return journal
 
 
-async def test_a_run_that_has_ended_is_taken_whole(journal: MemoryJournal) -> None:
+async def test_a_run_that_has_ended_is_read_completely(journal: MemoryJournal) -> None:
     view = Seen()
 
     outcome = await follow_run(journal, "wf-1a2b3c4d", view, clock=SYSTEM_CLOCK)
@@ -80,7 +80,7 @@ async def test_a_run_that_has_ended_is_taken_whole(journal: MemoryJournal) -> No
         ("wf-none", Status.PENDING),
     ],
 )
-async def test_when_time_is_up_the_journal_decides_and_not_the_clock(
+async def test_at_the_timeout_the_journal_decides_and_not_the_clock(
     journal: MemoryJournal, run_id: str, status: Status
 ) -> None:
     view = Seen()
@@ -91,7 +91,7 @@ async def test_when_time_is_up_the_journal_decides_and_not_the_clock(
     assert len({event.event_id for event in view.events}) == len(view.events)
 
 
-async def test_a_journal_that_does_not_answer_when_time_is_up_says_nothing_of_the_run() -> None:
+async def test_a_journal_that_does_not_respond_at_the_timeout_leaves_the_status_unknown() -> None:
     outcome = await follow_run(AbsentJournal(), "wf-1", Seen(), clock=SYSTEM_CLOCK, timeout_seconds=0.0)
 
     assert outcome.lost_contact

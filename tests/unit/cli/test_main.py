@@ -21,7 +21,7 @@ HEAVY = (
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_table_of_commands_says_what_each_command_says_of_itself(name: str) -> None:
+def test_the_table_of_commands_has_the_summary_of_each_command(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
 
     assert command is not None
@@ -70,7 +70,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         (["executions", "set-waves", "x", f"{10**21}", "--reason", "y"], "1<=x<=10000"),
     ],
 )
-def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
+def test_a_mistake_is_reported_in_one_line_with_the_next_step(
     arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(arguments)
@@ -109,13 +109,13 @@ def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
         ),
     ],
 )
-def test_every_kind_of_error_has_its_words_and_its_exit_code(
+def test_every_kind_of_error_has_its_message_and_its_exit_code(
     error: Exception, message: str, code: int
 ) -> None:
     assert describe_error(error) == (message, code)
 
 
-def test_the_traceback_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_traceback_is_shown_only_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     run(["runs", "--since", "soon"])
     assert "Traceback" not in capsys.readouterr().err
 

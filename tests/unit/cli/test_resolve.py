@@ -28,24 +28,24 @@ def store() -> MemoryExecutionStore:
         ("-", "recovery-7"),
     ],
 )
-def test_an_execution_is_named_by_its_id_its_beginning_or_as_the_latest(
+def test_an_execution_is_named_by_its_id_a_prefix_or_as_the_latest(
     store: MemoryExecutionStore, wanted: str, found: str
 ) -> None:
     assert find_execution(store, wanted).execution_id == found
 
 
-def test_a_beginning_of_several_is_refused_with_their_names(store: MemoryExecutionStore) -> None:
+def test_an_ambiguous_prefix_is_refused_with_the_matching_names(store: MemoryExecutionStore) -> None:
     with pytest.raises(InvalidInput, match="is ambiguous: plan/drill-12, plan/drill-1"):
         find_execution(store, "dri")
 
 
 @pytest.mark.parametrize("wanted", ["", "nobody"])
-def test_what_names_nothing_is_told_where_to_look(store: MemoryExecutionStore, wanted: str) -> None:
+def test_an_unknown_name_is_refused_with_where_to_find_one(store: MemoryExecutionStore, wanted: str) -> None:
     with pytest.raises(ExecutionNotFound, match="longwatch executions list"):
         find_execution(store, wanted)
 
 
-def test_the_latest_of_none_is_told_how_to_add_one() -> None:
+def test_the_latest_of_no_executions_is_refused_with_how_to_add_one() -> None:
     with pytest.raises(ExecutionNotFound, match="longwatch executions add"):
         find_execution(MemoryExecutionStore(), "latest")
 

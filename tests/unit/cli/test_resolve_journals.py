@@ -23,12 +23,12 @@ def journal() -> MemoryJournal:
     return journal
 
 
-def test_a_run_is_found_by_its_id_and_by_its_beginning(journal: MemoryJournal) -> None:
+def test_a_run_is_found_by_its_id_and_by_a_prefix(journal: MemoryJournal) -> None:
     assert find_run(journal, "wf-1a2b3c4d").run_id == "wf-1a2b3c4d"
     assert find_run(journal, "wf-1a").run_id == "wf-1a2b3c4d"
 
 
-def test_latest_means_the_run_that_began_last(journal: MemoryJournal) -> None:
+def test_latest_is_the_run_that_began_last(journal: MemoryJournal) -> None:
     assert find_run(journal, "latest").kind == "session"
     assert find_run(journal, "-").kind == "session"
 
@@ -39,19 +39,19 @@ def test_a_run_that_is_called_latest_is_found_by_its_name(journal: MemoryJournal
     assert find_run(journal, "latest").run_id == "latest"
 
 
-def test_a_beginning_of_several_ids_lists_them(journal: MemoryJournal) -> None:
+def test_an_ambiguous_prefix_lists_the_matching_ids(journal: MemoryJournal) -> None:
     with pytest.raises(InvalidInput, match=r"'wf-1' is ambiguous: wf-1b00ffee, wf-1a2b3c4d\. Type more"):
         find_run(journal, "wf-1")
 
 
-def test_an_unknown_run_is_answered_with_similar_ones(journal: MemoryJournal) -> None:
+def test_an_unknown_run_is_refused_with_similar_ones(journal: MemoryJournal) -> None:
     with pytest.raises(RunNotFound, match=r"No run 'wf-1a2b3c4x'\. Did you mean wf-1a2b3c4d\?"):
         find_run(journal, "wf-1a2b3c4x")
     with pytest.raises(RunNotFound, match=r"^No run 'other'\. List them with `longwatch runs`\.$"):
         find_run(journal, "other")
 
 
-def test_the_latest_of_no_runs_says_so() -> None:
+def test_the_latest_of_no_runs_is_an_error() -> None:
     with pytest.raises(RunNotFound, match="No runs in"):
         find_run(MemoryJournal(), "latest")
 
@@ -69,7 +69,7 @@ def test_events_that_arrived_late_are_exported_in_their_order() -> None:
     assert lines == [to_line(event) for event in story.events]
 
 
-def test_reading_a_file_that_is_not_there_creates_none(tmp_path: Path) -> None:
+def test_reading_a_missing_file_creates_none(tmp_path: Path) -> None:
     invocation = Invocation(journal="sqlite:///missing.db")
 
     with (
@@ -81,13 +81,13 @@ def test_reading_a_file_that_is_not_there_creates_none(tmp_path: Path) -> None:
     assert not (tmp_path / "missing.db").exists()
 
 
-def test_the_file_behind_an_address_is_known() -> None:
+def test_the_file_behind_a_url_is_found() -> None:
     assert sqlite_path("sqlite:///a%20b.db") == Path("a b.db")
     assert sqlite_path("sqlite:////var/j.db") == Path("/var/j.db")
     assert sqlite_path("memory://") is None
 
 
-def test_a_table_address_is_completed_from_the_settings() -> None:
+def test_the_url_of_a_table_is_completed_from_the_settings() -> None:
     settings = Settings(journal="dynamodb://?layout=session", table_name="events", region="eu-west-1")
 
     assert table_address(settings) == TableAddress(table="events", region="eu-west-1", layout="session")

@@ -39,7 +39,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "payload", "words"), CASES)
-def test_a_transition_says_first_how_it_stands(kind: str, payload: dict[str, object], words: str) -> None:
+def test_a_transition_line_begins_with_the_status(kind: str, payload: dict[str, object], words: str) -> None:
     event = Event(run_id="x-1", event_id="e-1", type=kind, occurred_at=0, payload=payload)
 
     assert event_text(event) == words

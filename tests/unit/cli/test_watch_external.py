@@ -52,8 +52,10 @@ class Scripted:
         job = Job("j-1", state[0], (WorkItem("s-1", state[1]),))
         wish = self.wish_seconds
         next_at = None if wish is None else now + round(wish * 1000)
-        answer = SourceResponse("scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish)
-        return {each.key: answer for each in executions}
+        response = SourceResponse(
+            "scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish
+        )
+        return {each.key: response for each in executions}
 
     def close(self) -> None:
         """Nothing is open."""
@@ -128,7 +130,7 @@ class Scene:
         return ((at - self.execution.started_at) / 1000 for at in self.source.asked_at)
 
 
-def test_a_store_that_is_busy_is_told_once_and_tried_again() -> None:
+def test_a_busy_store_is_reported_once_and_retried() -> None:
     scene = Scene(RUNNING, DONE)
     scene.store.busy = 3
 
@@ -139,7 +141,7 @@ def test_a_store_that_is_busy_is_told_once_and_tried_again() -> None:
     assert scene.view.types[-1] == "execution_ended"
 
 
-def test_what_could_not_be_read_is_shown_later() -> None:
+def test_events_that_could_not_be_read_are_shown_later() -> None:
     scene = Scene(RUNNING, DONE)
     scene.journal.unread = True
 
@@ -151,7 +153,7 @@ def test_what_could_not_be_read_is_shown_later() -> None:
     assert scene.view.types[-1] == "execution_ended"
 
 
-def test_while_somebody_else_asks_it_waits_and_then_asks_itself() -> None:
+def test_while_another_process_polls_it_waits_and_then_polls_itself() -> None:
     scene = Scene(DONE)
     until = scene.clock.now_ms() + 5_000
     scene.store.update(replace(scene.execution, lease_holder="other", lease_until=until))
@@ -162,7 +164,7 @@ def test_while_somebody_else_asks_it_waits_and_then_asks_itself() -> None:
     assert list(scene.asked_after()) == [5.0]
 
 
-def test_time_that_is_up_while_somebody_else_asks_leaves_it_running() -> None:
+def test_a_timeout_while_another_process_polls_leaves_it_running() -> None:
     scene = Scene(RUNNING)
     until = scene.clock.now_ms() + 60_000
     scene.store.update(replace(scene.execution, lease_holder="other", lease_until=until))
@@ -171,7 +173,7 @@ def test_time_that_is_up_while_somebody_else_asks_leaves_it_running() -> None:
     assert scene.source.asked_at == []
 
 
-def test_time_that_is_up_while_the_store_is_away_says_that_nobody_knows() -> None:
+def test_a_timeout_while_the_store_is_unavailable_leaves_the_status_unknown() -> None:
     scene = Scene(RUNNING)
     scene.watch.run(scene.execution, WatchLimits(timeout_seconds=0.0))
     scene.store.busy = 1_000
@@ -182,7 +184,7 @@ def test_time_that_is_up_while_the_store_is_away_says_that_nobody_knows() -> Non
     assert "another process writes" in (outcome.error or "")
 
 
-def test_an_end_that_somebody_else_has_found_is_told_here_too() -> None:
+def test_an_end_that_another_process_has_found_is_reported_here_too() -> None:
     scene = Scene(DONE)
     other = Poller(scene.store, MemoryJournal(), {"scripted": scene.source}, clock=scene.clock)
     other.poll("x-1")
@@ -199,7 +201,7 @@ def test_silence_is_counted_from_the_last_change() -> None:
     assert outcome == WatchResult(Status.RUNNING, Reason.SILENT, "nothing new for 45 s")
 
 
-def test_a_source_that_does_not_answer_is_asked_less_and_less() -> None:
+def test_a_source_that_does_not_respond_is_polled_less_and_less_often() -> None:
     scene = Scene(RUNNING, SourceProblem("no"), SourceProblem("no"), SourceProblem("no"), DONE)
 
     scene.run()
@@ -211,7 +213,7 @@ def test_a_source_that_does_not_answer_is_asked_less_and_less() -> None:
     ]
 
 
-def test_time_that_is_up_while_the_source_asks_to_wait_leaves_it_alone() -> None:
+def test_a_timeout_while_the_source_requests_a_pause_sends_no_request() -> None:
     scene = Scene(RUNNING)
     scene.source.wish_seconds = 30.0
 

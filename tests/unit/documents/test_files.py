@@ -33,7 +33,7 @@ from longwatch.errors import InvalidPath
         "-rf",
     ],
 )
-def test_an_ordinary_path_is_kept_as_it_is(path: str) -> None:
+def test_an_ordinary_path_stays_unchanged(path: str) -> None:
     assert validate_path(path) == path
 
 
@@ -66,7 +66,7 @@ def test_an_ordinary_path_is_kept_as_it_is(path: str) -> None:
         ("ä" * (MAX_PATH_BYTES // 2) + "x", "longer than 1024 bytes"),
     ],
 )
-def test_a_path_that_is_none_is_refused_with_the_reason(path: str, why: str) -> None:
+def test_an_invalid_path_is_refused_with_the_reason(path: str, why: str) -> None:
     with pytest.raises(InvalidPath, match=why):
         validate_path(path)
 
@@ -76,7 +76,7 @@ def test_a_path_has_one_unicode_form() -> None:
     assert validate_prefix("cafe\u0301") == "caf\u00e9"
 
 
-def test_a_form_that_only_looks_like_dots_stays_a_name() -> None:
+def test_a_form_that_only_resembles_dots_stays_a_name() -> None:
     assert validate_path("\u2025/a") == "\u2025/a"  # a character for two dots, which NFC keeps
 
 
@@ -93,7 +93,7 @@ def test_no_accepted_path_leaves_its_folder(text: str) -> None:
 
 
 @pytest.mark.parametrize("project", ["p", "my-project", "0a1b", "a.b_c~d:e@f", "x" * MAX_PROJECT_CHARACTERS])
-def test_an_ordinary_project_id_is_kept(project: str) -> None:
+def test_an_ordinary_project_id_stays_unchanged(project: str) -> None:
     assert validate_project(project) == project
 
 
@@ -106,6 +106,6 @@ def test_a_project_id_that_can_not_be_a_key_is_refused(project: str) -> None:
         validate_project(project)
 
 
-def test_half_a_character_is_no_prefix() -> None:
+def test_half_a_character_is_not_a_prefix() -> None:
     with pytest.raises(InvalidPath, match="not valid Unicode"):
         validate_prefix("a\ud800")

@@ -41,7 +41,7 @@ def rich_update() -> bytes:
     return doc.get_update()
 
 
-def test_only_what_is_new_has_to_be_stored() -> None:
+def test_only_new_changes_have_to_be_stored() -> None:
     whole: Doc[Text] = Doc({"content": Text("a long text " * 1000)})
     replica = Replica([whole.get_update()])
     whole["content"] += "!"
@@ -72,7 +72,7 @@ def test_updates_in_every_order_give_one_text() -> None:
         assert Replica(log).text() == "".join(words)
 
 
-def test_a_waiting_document_tells_so_until_nothing_waits() -> None:
+def test_a_waiting_document_is_marked_until_nothing_waits() -> None:
     first, second, third = updates_of("a", "b", "c")
     replica = Replica()
     waiting = []
@@ -85,7 +85,7 @@ def test_a_waiting_document_tells_so_until_nothing_waits() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_random_bytes_are_taken_or_refused(data: bytes) -> None:
+def test_random_bytes_are_accepted_or_refused(data: bytes) -> None:
     try:
         Replica().merge(data)
     except InvalidUpdate:
@@ -95,7 +95,9 @@ def test_random_bytes_are_taken_or_refused(data: bytes) -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 5), st.binary(max_size=5)), min_size=1, max_size=4)
 )
-def test_a_damaged_update_is_taken_or_refused_and_can_be_read(damage: list[tuple[int, int, bytes]]) -> None:
+def test_a_damaged_update_is_accepted_or_refused_and_can_be_read(
+    damage: list[tuple[int, int, bytes]],
+) -> None:
     update = bytearray(rich_update())
     for at, length, data in damage:
         update[at : at + length] = data
@@ -112,7 +114,7 @@ def test_a_damaged_update_is_taken_or_refused_and_can_be_read(damage: list[tuple
     assert again.merge(bytes(update)) is None
 
 
-def test_an_update_that_asks_for_all_memory_is_refused() -> None:
+def test_an_update_that_claims_all_memory_is_refused() -> None:
     with pytest.raises(InvalidUpdate):
         Replica().merge(b"\xff\xff\xff\xff\xff\xff\x7f\x01\x01")
 
@@ -124,12 +126,12 @@ def test_an_update_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         Replica().merge(bytes(11))
 
 
-def test_a_damaged_store_is_told_from_a_bad_update() -> None:
+def test_a_damaged_store_is_distinguished_from_a_bad_update() -> None:
     with pytest.raises(JournalUnusable, match="backup"):
         Replica([b"\xff"])
 
 
-def test_one_author_goes_on_where_it_left_off() -> None:
+def test_one_author_continues_where_it_stopped() -> None:
     log: list[bytes] = []
     for text in ("one", "one two", "two", "two 😀 three"):
         update = Replica(log, author=5).write_text(text)

@@ -24,7 +24,7 @@ def test_the_edits_of_two_texts_turn_one_into_the_other(old: str, new: str) -> N
 
 
 @given(TEXTS, TEXTS)
-def test_byte_offsets_name_the_same_places(old: str, new: str) -> None:
+def test_byte_offsets_name_the_same_positions(old: str, new: str) -> None:
     data = bytearray(old.encode())
 
     for start, end, text in byte_offsets(old, find_edits(old, new)):
@@ -34,7 +34,7 @@ def test_byte_offsets_name_the_same_places(old: str, new: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_edits_that_nobody_crosses_stay_the_same(old: str, new: str) -> None:
+def test_edits_without_a_conflict_stay_the_same(old: str, new: str) -> None:
     changes = find_edits(old, new)
 
     assert apply_edits(old, rebase_edits(changes, [])) == new

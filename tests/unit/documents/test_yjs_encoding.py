@@ -30,7 +30,7 @@ def test_a_picture_shows_what_is_deleted() -> None:
     assert picture.deleted == {300: [(2, 4), (7, 8)]}
 
 
-def test_the_order_of_clients_means_nothing() -> None:
+def test_the_order_of_clients_has_no_meaning() -> None:
     one = DocumentFingerprint.of_snapshot(b"\x02\x01\x01\x00\x02\x02\x01\x05\x01\x02\x01\x02\x02\x06")
     other = DocumentFingerprint.of_snapshot(b"\x02\x02\x01\x05\x01\x01\x01\x00\x02\x02\x02\x06\x01\x02")
 

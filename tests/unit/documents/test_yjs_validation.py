@@ -71,6 +71,6 @@ def test_numbers_that_can_not_be_are_refused(update: bytes, message: str) -> Non
 
 
 @pytest.mark.parametrize("state", [b"", b"\x01", number(10**8) + b"\x01\x01", b"\x01\x01" + number(2**40)])
-def test_a_state_vector_is_looked_through_too(state: bytes) -> None:
+def test_a_state_vector_is_validated_too(state: bytes) -> None:
     with pytest.raises(InvalidUpdate, match="Invalid Yjs state vector"):
         check_state_vector(state)

@@ -69,7 +69,7 @@ def action(state: StepState, run_id: str = "r-1", **more: Any) -> Step:
     return Step("install", run_id, state, **more)
 
 
-def answer(at: int, *jobs: Job, missing: tuple[str, ...] = ()) -> SourceResponse:
+def response(at: int, *jobs: Job, missing: tuple[str, ...] = ()) -> SourceResponse:
     """What the source says, without what only a poll knows."""
     jobs_by_id: Mapping[str, Job] = {each.job_id: each for each in jobs}
     return SourceResponse("drs:DescribeJobs", at, jobs_by_id, frozenset(missing))

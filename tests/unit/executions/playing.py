@@ -24,18 +24,18 @@ class PlayedSource:
     def __init__(self, clock: Clock, *jobs: Job) -> None:
         self.jobs = {job.job_id: job for job in jobs}
         self.problem: SourceProblem | None = None
-        self.asked: list[list[str]] = []  # the executions of each question
+        self.requests: list[list[str]] = []  # the executions of each question
         self._clock = clock
 
     def set_jobs(self, *jobs: Job) -> None:
         self.jobs = {job.job_id: job for job in jobs}
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
-        self.asked.append([each.execution_id for each in executions])
+        self.requests.append([each.execution_id for each in executions])
         at = self._clock.now_ms()
-        return {each.key: self.problem or self._answer(each, at) for each in executions}
+        return {each.key: self.problem or self._response(each, at) for each in executions}
 
-    def _answer(self, execution: Execution, at: int) -> SourceResponse:
+    def _response(self, execution: Execution, at: int) -> SourceResponse:
         wanted = execution.job_ids()
         listed = {each: self.jobs[each] for each in wanted if each in self.jobs}
         return SourceResponse("drs:DescribeJobs", at, listed, frozenset(wanted) - listed.keys())

@@ -75,7 +75,7 @@ class Pollers(RuleBasedStateMachine):
         self.fate = Fate()
         self.store, self.journal = self.open()
         self.source = PlayedSource(self.clock)
-        self.asking: dict[str, tuple[Claim, SourceResult]] = {}
+        self.in_flight: dict[str, tuple[Claim, SourceResult]] = {}
         self.seen: set[tuple[str, str]] = set()  # states of servers that an answer had and a poller settled
         self.cancelled = False
         self.truth = {
@@ -125,7 +125,7 @@ class Pollers(RuleBasedStateMachine):
         except Crashed:
             return
         if isinstance(claim, Claim):
-            self.asking[holder] = (claim, poller.poll_sources([claim])[claim.execution.key])
+            self.in_flight[holder] = (claim, poller.poll_sources([claim])[claim.execution.key])
 
     @rule(holder=st.sampled_from(POLLERS))
     def somebody_polls(self, holder: str) -> None:
@@ -135,11 +135,11 @@ class Pollers(RuleBasedStateMachine):
         except Crashed:
             return
 
-    @precondition(lambda self: self.asking)
+    @precondition(lambda self: self.in_flight)
     @rule(data=st.data())
     def an_answer_is_settled(self, data: st.DataObject) -> None:
-        holder = data.draw(st.sampled_from(sorted(self.asking)))
-        claim, result = self.asking.pop(holder)
+        holder = data.draw(st.sampled_from(sorted(self.in_flight)))
+        claim, result = self.in_flight.pop(holder)
         try:
             polled = self.poller(holder).settle(claim, result)
         except Crashed:
@@ -192,7 +192,7 @@ class Pollers(RuleBasedStateMachine):
         assert found.status is wanted
 
     @invariant()
-    def every_change_that_was_settled_is_told_and_none_twice(self) -> None:
+    def every_settled_change_is_reported_once(self) -> None:
         events = events_of(self.journal, "p-1/x-1")
 
         assert self.seen <= self.reported_states()

@@ -75,7 +75,7 @@ def test_a_finder_opens_neither_the_journal_nor_a_source(tmp_path: Path) -> None
     assert (tick.survey.open, file.exists()) == (0, False)
 
 
-def test_what_was_opened_is_closed(tmp_path: Path) -> None:
+def test_stores_that_were_opened_are_closed(tmp_path: Path) -> None:
     log = tmp_path / "journal.db-wal"  # SQLite removes it with the last connection
 
     with WatchingParts(Settings(f"sqlite:///{tmp_path / 'journal.db'}")) as parts:
@@ -87,7 +87,7 @@ def test_what_was_opened_is_closed(tmp_path: Path) -> None:
     assert parts.sources["process"] is not source  # the registry has let go of it
 
 
-def test_what_is_passed_in_stays_open() -> None:
+def test_stores_that_are_passed_in_stay_open() -> None:
     closed: list[str] = []
 
     class Store(MemoryExecutionStore):
@@ -169,7 +169,7 @@ def test_the_history_is_not_read_by_a_poller_that_comes_too_late() -> None:
 
 
 @pytest.mark.parametrize(("learned", "polled_at"), [(False, [0.0]), (True, [0.0, 2.5, 5.0, 7.5, 10.0])])
-def test_a_finder_looks_sooner_again_where_pollers_learn(learned: bool, polled_at: list[float]) -> None:
+def test_a_finder_polls_again_sooner_where_pollers_learn(learned: bool, polled_at: list[float]) -> None:
     made, at = Parted(learned=learned), []
 
     def note(tick: Tick) -> None:

@@ -34,7 +34,7 @@ def names(found: Execution, now: int = NOW) -> list[str]:
     return [condition.name for condition in conditions(found, now)]
 
 
-def test_nothing_is_said_of_one_that_runs_as_it_should() -> None:
+def test_an_execution_that_runs_as_it_should_has_no_condition() -> None:
     assert names(watched()) == []
 
 
@@ -51,13 +51,13 @@ def test_a_condition_begins_to_the_millisecond(more: dict[str, Any], before: int
     assert len(names(watched(**more), NOW + after)) == 1
 
 
-def test_overdue_says_for_how_long() -> None:
+def test_overdue_states_for_how_long() -> None:
     (found,) = conditions(watched(deadline_ms=30 * MINUTE), NOW)
 
     assert (found.name, found.message) == ("overdue", "past its deadline by 10 min; polling continues")
 
 
-def test_an_unreachable_source_is_named_with_what_it_said() -> None:
+def test_an_unreachable_source_is_named_with_its_error() -> None:
     failing = watched(failures=UNREACHABLE_AFTER, last_error="throttled")
 
     (found,) = conditions(failing, NOW)
@@ -71,7 +71,7 @@ def test_an_unreachable_source_is_not_called_silent() -> None:
     assert names(watched(failures=UNREACHABLE_AFTER, last_change_at=START)) == ["unreachable"]
 
 
-def test_a_job_that_the_source_no_longer_knows_is_named() -> None:
+def test_a_job_that_the_source_no_longer_lists_is_named() -> None:
     lost = execution(
         Stage("one", (job(PENDING, state=JobState.MISSING),)),
         last_polled_at=NOW,
@@ -84,7 +84,7 @@ def test_a_job_that_the_source_no_longer_knows_is_named() -> None:
     assert (found.name, found.message) == ("missing", "drs no longer has j-1")
 
 
-def test_a_job_that_the_source_never_knew_is_not_called_forgotten() -> None:
+def test_a_job_that_the_source_never_listed_is_not_called_forgotten() -> None:
     unknown = execution(Stage("one", (Job("j-9", JobState.MISSING, since=NOW),)), last_polled_at=NOW)
 
     found = {each.name: each.message for each in conditions(unknown, NOW)}
@@ -117,9 +117,9 @@ def test_an_execution_that_is_no_longer_pending_is_silent_after_ten_minutes() ->
     assert names(busy, NOW + 1) == ["silent"]
 
 
-def test_one_that_nobody_asks_about_is_unwatched() -> None:
+def test_an_execution_without_a_poller_is_unwatched() -> None:
     assert "unwatched" in names(drill(PENDING), START + UNWATCHED_AFTER_MS + 1)
 
 
-def test_a_closed_one_has_no_conditions() -> None:
+def test_a_closed_execution_has_no_conditions() -> None:
     assert names(drill(PENDING, closed=True), START + 1000 * MINUTE) == []

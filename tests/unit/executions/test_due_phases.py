@@ -36,7 +36,7 @@ from tests.unit.executions.making import (
         ((LAUNCHED,), ExecutionPhase.IN_PROGRESS, 30.0),
     ],
 )
-def test_the_phase_decides_how_often_to_ask(
+def test_the_phase_decides_how_often_to_poll(
     states: tuple[ItemState, ...], phase: ExecutionPhase, seconds: float
 ) -> None:
     open_one = drill(*states)

@@ -28,7 +28,7 @@ def facts_of(found: Execution) -> dict[str, str]:
     return {fact.about: fact.text for fact in explain_execution(found, NOW)}
 
 
-def test_an_open_one_tells_what_it_waits_for_its_last_response_and_its_next_poll() -> None:
+def test_an_open_execution_shows_what_it_waits_for_its_last_response_and_its_next_poll() -> None:
     facts = facts_of(drill(LAUNCHED, IN_PROGRESS, last_polled_at=NOW, last_answer_at=NOW, last_change_at=NOW))
 
     assert facts == {
@@ -47,7 +47,7 @@ def test_waves_that_may_come_are_a_reason() -> None:
     assert facts_of(drill(total_stages=None))["waves"] == "1, and more may follow"
 
 
-def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
+def test_an_ended_execution_shows_its_verdict_and_its_evidence() -> None:
     verdict = Verdict(Status.PARTIAL, NOW, EVIDENCE, "a; b", True, ("slow",), Status.FAILED)
 
     facts = list(explain_execution(drill(verdict=verdict, closed=True), NOW))
@@ -61,7 +61,7 @@ def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
     ]
 
 
-def test_one_that_another_program_keeps_is_not_asked_about() -> None:
+def test_an_execution_that_another_program_owns_is_not_polled() -> None:
     assert list(facts_of(drill(closed=True))) == ["closed"]
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_shown_as_a_response_that_was_not_received() -> None:
     assert facts["deadline"] == "passed 0 s ago; the source decides"
 
 
-def test_a_source_that_asks_for_a_pause_is_polled_after_it() -> None:
+def test_a_source_that_requests_a_pause_is_polled_after_it() -> None:
     facts = facts_of(
         drill(LAUNCHED, last_polled_at=NOW, next_poll_at=NOW + 40_000, failures=1, last_error="busy")
     )

@@ -19,7 +19,7 @@ def named(name: str, state: ItemState = PENDING, **more: Any) -> Execution:
     return replace(drill(state, **more), execution_id=name)
 
 
-def test_open_ones_are_sorted_by_what_is_to_be_done() -> None:
+def test_open_executions_are_sorted_by_what_is_to_be_done() -> None:
     found = survey(
         [
             named("late", last_polled_at=NOW - 45 * SECOND),
@@ -38,7 +38,7 @@ def test_open_ones_are_sorted_by_what_is_to_be_done() -> None:
     assert found.next_at == NOW + 10 * SECOND
 
 
-def test_what_nobody_asked_about_for_three_minutes_past_its_time_is_unwatched() -> None:
+def test_an_execution_whose_poll_is_three_minutes_overdue_is_unwatched() -> None:
     found = survey(
         [
             named("in time", last_polled_at=NOW - (45 + 180) * SECOND),
@@ -57,7 +57,7 @@ def test_nothing_open_is_an_empty_survey() -> None:
     assert survey([], NOW) == Survey()
 
 
-def test_the_next_look_is_when_something_becomes_due() -> None:
+def test_the_next_poll_is_when_something_becomes_due() -> None:
     waiting = Survey(waiting=1, next_at=NOW + 7 * SECOND)
     handed = Survey(due=(named("x"),))
 
@@ -90,7 +90,7 @@ def desk(*executions: Execution) -> tuple[FakeClock, MemoryExecutionStore]:
     return FakeClock(START), store
 
 
-def test_an_idle_run_looks_once_and_ends() -> None:
+def test_an_idle_run_polls_once_and_ends() -> None:
     clock, store = desk()
 
     ticks = Finder(store, Counter(clock, store), clock=clock).run()
@@ -108,7 +108,7 @@ def test_fifteen_seconds_are_fifteen_seconds_within_the_minute() -> None:
     assert handed.handed == [(0, "x"), (15, "x"), (30, "x"), (45, "x")]
 
 
-def test_slow_ones_are_handed_out_every_forty_five_seconds() -> None:
+def test_slow_executions_are_dispatched_every_forty_five_seconds() -> None:
     clock, store = desk(named("x", PENDING))
     handed = Counter(clock, store)
 
@@ -120,7 +120,7 @@ def test_slow_ones_are_handed_out_every_forty_five_seconds() -> None:
     assert handed.handed == [(0, "x"), (45, "x"), (90, "x"), (135, "x")]
 
 
-def test_one_that_can_not_be_handed_out_stops_none_of_the_others() -> None:
+def test_an_execution_that_can_not_be_dispatched_stops_none_of_the_others() -> None:
     clock, store = desk(named("a"), named("b"), named("c"))
     reported: list[Tick] = []
     handed = Counter(clock, store, "b")
@@ -132,7 +132,7 @@ def test_one_that_can_not_be_handed_out_stops_none_of_the_others() -> None:
     assert reported == [tick]
 
 
-def test_one_that_another_writer_cancelled_is_handed_out_to_be_told() -> None:
+def test_an_execution_that_another_writer_cancelled_is_dispatched_to_be_reported() -> None:
     clock, store = desk(named("watched"))
     record = store.get("watched")
     assert record is not None
@@ -147,7 +147,7 @@ def test_one_that_another_writer_cancelled_is_handed_out_to_be_told() -> None:
     assert [each.status for each in store.find(status=Status.CANCELLED)] == [Status.CANCELLED] * 2
 
 
-def test_pollers_that_learn_may_want_what_was_handed_out_sooner() -> None:
+def test_pollers_that_learn_may_need_a_dispatched_execution_sooner() -> None:
     store, clock = MemoryExecutionStore(), FakeClock()
     store.add(named("x-1", started_at=clock.now_ms()))
 

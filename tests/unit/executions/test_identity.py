@@ -51,7 +51,7 @@ def test_text_without_a_plan_and_an_id_is_not_a_key(text: str) -> None:
     assert ExecutionKey.parse(text) is None
 
 
-def test_two_plans_with_one_execution_id_get_their_own_answers_from_one_question() -> None:
+def test_two_plans_with_one_execution_id_get_their_own_responses_from_one_request() -> None:
     clock, store = FakeClock(), MemoryExecutionStore()
     source = PlayedSource(clock, finished(LAUNCHED, job_id="j-shop"), finished(FAILED, job_id="j-web"))
     for plan_id in ("shop", "web"):
@@ -63,7 +63,7 @@ def test_two_plans_with_one_execution_id_get_their_own_answers_from_one_question
 
     statuses = {each.plan_id: each.status for each in store.find()}
     assert statuses == {"shop": Status.SUCCEEDED, "web": Status.FAILED}
-    assert source.asked == [["x-1", "x-1"]]
+    assert source.requests == [["x-1", "x-1"]]
 
 
 @pytest.mark.parametrize(

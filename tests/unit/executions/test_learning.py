@@ -67,7 +67,7 @@ class World:
         return found
 
 
-def test_the_next_look_that_the_past_asks_for_is_in_the_record_for_everybody() -> None:
+def test_the_next_poll_that_the_history_suggests_is_stored_in_the_record() -> None:
     world = World(cadence())
 
     world.poller.poll("x-1")
@@ -88,7 +88,7 @@ def test_where_nothing_was_learned_the_plain_phases_hold() -> None:
     assert next_poll_at(world.record) == world.start + 45_000
 
 
-def test_a_deadline_comes_before_what_was_learned() -> None:
+def test_a_deadline_comes_before_the_learned_time() -> None:
     world = World(cadence(), deadline_ms=50_000)
 
     world.poller.poll("x-1")
@@ -96,7 +96,7 @@ def test_a_deadline_comes_before_what_was_learned() -> None:
     assert next_poll_at(world.record) == world.start + 50_000
 
 
-def test_an_answer_that_did_not_come_is_waited_for_as_ever() -> None:
+def test_a_missing_response_is_retried_as_usual() -> None:
     world = World(cadence())
     world.source.problem = SourceProblem("throttled", 7.0, True)
 
@@ -121,7 +121,7 @@ def test_an_execution_that_ends_is_learned_from_once() -> None:
     assert [each.whole for each in read_history(world.journal).samples(DRILLS)] == [600.0]
 
 
-def test_a_watcher_comes_back_as_soon_as_the_past_asks_for() -> None:
+def test_a_watcher_polls_again_as_soon_as_the_history_suggests() -> None:
     world, polls, enough = World(cadence()), [], threading.Event()
     world.poller.poll("x-1")
     world.clock.advance(808)
@@ -200,7 +200,7 @@ def test_a_view_has_the_eta_with_its_range() -> None:
     assert (eta.elapsed_ms, eta.beyond_usual, eta.samples) == (7 * MINUTE, False, 100)
 
 
-def test_without_a_past_or_after_the_end_there_is_no_eta() -> None:
+def test_without_a_history_or_after_the_end_there_is_no_eta() -> None:
     ended = drill(LAUNCHED, closed=True)
 
     assert ExecutionLine.of(waiting(7, PENDING), now_ms=START, cadence=cadence(9)).eta is None
@@ -208,7 +208,7 @@ def test_without_a_past_or_after_the_end_there_is_no_eta() -> None:
     assert ExecutionLine.of(ended, now_ms=START, cadence=cadence()).eta is None
 
 
-def test_explaining_tells_when_the_end_is_expected() -> None:
+def test_an_explanation_has_the_expected_end() -> None:
     facts = {
         fact.about: fact for fact in explain_execution(waiting(7, PENDING), START + 7 * MINUTE, cadence())
     }

@@ -28,7 +28,7 @@ def operator(desk: Desk) -> Operator:
 
 
 @pytest.mark.parametrize("status", OUTCOMES)
-def test_an_operator_says_how_an_execution_ended(desk: Desk, status: Status) -> None:
+def test_an_operator_states_how_an_execution_ended(desk: Desk, status: Status) -> None:
     closed = operator(desk).close(desk.record, status, WHY)
 
     event = events_of(desk.journal, "p-1/x-1")[-1]
@@ -51,19 +51,19 @@ def test_closing_corrects_a_verdict_and_the_journal_has_both(desk: Desk) -> None
     assert events_of(desk.journal, "p-1/x-1")[-1].payload["corrects"] == "succeeded"
 
 
-def test_no_answer_of_a_source_corrects_what_an_operator_said(desk: Desk) -> None:
+def test_no_response_of_a_source_corrects_the_decision_of_an_operator(desk: Desk) -> None:
     operator(desk).close(desk.record, Status.FAILED, WHY)
     desk.source.set_jobs(DONE)
 
     assert desk.poller().poll("x-1").result is Result.CLOSED
     assert desk.poller().review("x-1").result is Result.CLOSED
     assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
-    assert desk.source.asked == []
+    assert desk.source.requests == []
 
 
 def test_stopping_to_watch_ends_the_polling_and_states_no_outcome(desk: Desk) -> None:
     desk.poller().poll("x-1")
-    asked = len(desk.source.asked)
+    before = len(desk.source.requests)
 
     stopped = operator(desk).stop_watching(desk.record, WHY)
     desk.clock.advance(3600)
@@ -72,7 +72,7 @@ def test_stopping_to_watch_ends_the_polling_and_states_no_outcome(desk: Desk) ->
     event = events_of(desk.journal, "p-1/x-1")[-1]
     assert (stopped.closed, stopped.status, desk.status) == (True, Status.UNKNOWN, Status.UNKNOWN)
     assert (event.type, event.payload["reason"]) == ("watch_stopped", WHY.reason)
-    assert (polled.result, len(desk.source.asked)) == (Result.CLOSED, asked)
+    assert (polled.result, len(desk.source.requests)) == (Result.CLOSED, before)
     assert list(desk.store.open_executions()) == []
 
 
@@ -119,7 +119,7 @@ every_decision = pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECIS
 
 
 @every_decision
-def test_a_decision_wins_against_a_poller_that_has_the_last_answer(desk: Desk, decide: Deciding) -> None:
+def test_a_decision_wins_against_a_poller_that_has_the_last_response(desk: Desk, decide: Deciding) -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
@@ -155,7 +155,7 @@ def test_a_decision_is_made_again_when_another_program_writes_in_between(
 
 
 @every_decision
-def test_a_decision_is_no_activity_of_the_execution(desk: Desk, decide: Deciding) -> None:
+def test_a_decision_is_not_an_activity_of_the_execution(desk: Desk, decide: Deciding) -> None:
     desk.poller().poll("x-1")
     before = desk.journal.find_run("p-1/x-1")
     desk.clock.advance(60)
@@ -198,7 +198,7 @@ def test_a_poller_completes_what_an_operator_that_died_has_begun(desk: Desk, kin
     expected = Status.FAILED if kind == "close" else Status.UNKNOWN
     assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, expected, expected)
     assert events_of(desk.journal, "p-1/x-1")[-1].payload["operator"] == "ana"
-    assert desk.source.asked == []
+    assert desk.source.requests == []
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_cancel_after_a_decision_of_the_same_second_counts(desk: Desk) -> None
     assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
 
 
-def test_an_execution_that_another_program_keeps_is_not_called_running(desk: Desk) -> None:
+def test_an_execution_that_another_program_owns_is_not_called_running(desk: Desk) -> None:
     theirs = {"ExecutionId": "x-2", "PlanId": "p-1", "Status": "CANCELLING", "StartTime": 1, "Waves": []}
     desk.store.write(theirs)
     found = desk.store.get("x-2")

@@ -23,7 +23,9 @@ def stored(desk: Desk, name: str) -> object:
 
 
 @WORDS
-def test_a_status_set_during_the_last_answer_survives_and_the_end_is_reported(desk: Desk, word: str) -> None:
+def test_a_status_set_during_the_last_response_survives_and_the_end_is_reported(
+    desk: Desk, word: str
+) -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
@@ -56,7 +58,7 @@ def test_a_status_set_between_the_verdict_and_the_close_survives(desk: Desk, wor
 
 @pytest.mark.parametrize("word", ["completed", "Completed", 5, 0, False, ["PAUSED"], {"at": "wave 2"}])
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_status_is_kept_to_the_letter_whatever_it_is(desk: Desk, word: object, is_late: bool) -> None:
+def test_a_status_is_preserved_to_the_letter(desk: Desk, word: object, is_late: bool) -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
@@ -111,7 +113,7 @@ def test_a_status_set_before_the_first_poll_of_an_added_execution_does_not_hide_
     assert desk.poller().poll("x-1").result is Result.POLLED
 
 
-def test_an_end_that_another_writer_sets_is_reported_whatever_its_word(desk: Desk) -> None:
+def test_an_end_that_another_writer_sets_is_reported_whatever_its_status(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.write(Status="Completed")
 

@@ -56,7 +56,7 @@ def status_of(outcome: Outcome | None) -> Status | None:
         (WorkItem("s-1", ItemState.UNKNOWN), None),
     ],
 )
-def test_a_server_of_a_drill_is_done_when_its_state_says_so(server: WorkItem, status: Status | None) -> None:
+def test_a_server_of_a_drill_is_done_by_its_state(server: WorkItem, status: Status | None) -> None:
     assert status_of(item_outcome(server, job(), Mode.DRILL, PAST_GRACE)) is status
 
 
@@ -175,7 +175,7 @@ def test_a_wave_of_several_jobs_ends_with_the_last_of_them() -> None:
     assert status_of(stage_outcome(Stage("one", (first, over)), Mode.DRILL, START)) is Status.SUCCEEDED
 
 
-def test_a_forgotten_job_is_told_of_in_a_warning() -> None:
+def test_a_forgotten_job_is_reported_in_a_warning() -> None:
     outcome = stage_outcome(
         Stage("one", (job(LAUNCHED, state=MISSING, finished_at=START),)), Mode.DRILL, START
     )
@@ -240,14 +240,14 @@ def test_a_deadline_decides_nothing() -> None:
     assert decide_verdict(drill(IN_PROGRESS), EVIDENCE, START + 10_000 * MINUTE) is None
 
 
-def test_a_verdict_says_why() -> None:
+def test_a_verdict_has_a_reason() -> None:
     found = decide_verdict(execution(BAD), EVIDENCE, START)
 
     assert found is not None
     assert found.message == "s-1: launch failed"
 
 
-def test_later_truth_corrects_a_verdict_that_was_given() -> None:
+def test_a_later_response_corrects_a_verdict() -> None:
     verdict = decide_verdict(execution(BAD), EVIDENCE, START)
     assert verdict is not None
     closed = execution(GOOD, verdict=verdict, closed=True)
@@ -305,7 +305,7 @@ def test_no_execution_succeeds_while_a_server_of_it_has_not(
 
 @settings(max_examples=200)
 @given(waves=st.lists(WAVES, max_size=3), mode=st.sampled_from(Mode), after=st.integers(0, GRACE_MS))
-def test_what_is_certain_stays_certain(waves: list[Stage], mode: Mode, after: int) -> None:
+def test_a_certain_outcome_stays_certain(waves: list[Stage], mode: Mode, after: int) -> None:
     now = execution_outcome(_of(waves, mode), START + after)
 
     if now is not None:

@@ -19,7 +19,7 @@ from tests.unit.executions.making import IN_PROGRESS, MINUTE, finished, job
 from tests.unit.executions.playing import events_of, types_of
 
 
-def test_the_first_poll_tells_the_start_and_what_is_there(desk: Desk) -> None:
+def test_the_first_poll_reports_the_start_and_the_present_state(desk: Desk) -> None:
     polled = desk.poller().poll("x-1")
 
     assert (polled.result, polled.appended) == (Result.POLLED, 3)
@@ -27,7 +27,7 @@ def test_the_first_poll_tells_the_start_and_what_is_there(desk: Desk) -> None:
     assert (desk.record.lease_holder, desk.record.last_polled_at) == (None, desk.clock.now_ms())
 
 
-def test_a_poll_that_brings_nothing_new_tells_nothing(desk: Desk) -> None:
+def test_a_poll_without_news_reports_nothing(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.clock.advance(45)
 
@@ -36,7 +36,7 @@ def test_a_poll_that_brings_nothing_new_tells_nothing(desk: Desk) -> None:
     assert (polled.result, polled.appended) == (Result.POLLED, 0)
 
 
-def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
+def test_the_end_is_reported_once_and_closes_the_execution(desk: Desk) -> None:
     desk.source.set_jobs(DONE)
 
     polled = desk.poller().poll("x-1")
@@ -45,10 +45,10 @@ def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
     assert (desk.record.closed, desk.record.status) == (True, Status.SUCCEEDED)
     assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
     assert desk.poller().poll("x-1").result is Result.CLOSED
-    assert len(desk.source.asked) == 1
+    assert len(desk.source.requests) == 1
 
 
-def test_what_is_not_due_is_not_asked_about(desk: Desk) -> None:
+def test_an_execution_that_is_not_due_is_not_polled(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.clock.advance(43)
 
@@ -62,7 +62,7 @@ def test_an_unknown_execution_is_named(desk: Desk) -> None:
         desk.poller().poll("x-2", "p-9")
 
 
-def test_no_answer_keeps_it_open_and_is_remembered(desk: Desk) -> None:
+def test_a_missing_response_leaves_it_open_and_is_remembered(desk: Desk) -> None:
     desk.source.problem = SourceProblem("throttled", 7.0, True)
 
     polled = desk.poller().poll("x-1")
@@ -75,7 +75,7 @@ def test_no_answer_keeps_it_open_and_is_remembered(desk: Desk) -> None:
     assert types_of(desk.journal, "p-1/x-1") == []
 
 
-def test_a_source_that_nobody_has_is_a_problem_and_no_end() -> None:
+def test_an_unknown_source_is_a_problem_and_not_an_end() -> None:
     desk = Desk(source="batch")
 
     polled = desk.poller().poll("x-1")
@@ -84,7 +84,7 @@ def test_a_source_that_nobody_has_is_a_problem_and_no_end() -> None:
     assert polled.problem.message == "No source 'batch' here. There are: drs"
 
 
-def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
+def test_past_its_deadline_the_source_is_polled_and_followed(desk: Desk) -> None:
     desk.clock.advance(30 * 60)
     desk.source.set_jobs(job(IN_PROGRESS))
 
@@ -99,7 +99,7 @@ def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
     assert (desk.record.status, desk.record.verdict.late) == (Status.SUCCEEDED, True)
 
 
-def test_past_its_deadline_a_source_that_does_not_answer_decides_nothing(desk: Desk) -> None:
+def test_past_its_deadline_a_source_that_does_not_respond_decides_nothing(desk: Desk) -> None:
     desk.clock.advance(60 * 60)
     desk.source.problem = SourceProblem("no connection")
 
@@ -109,7 +109,7 @@ def test_past_its_deadline_a_source_that_does_not_answer_decides_nothing(desk: D
     assert types_of(desk.journal, "p-1/x-1") == []
 
 
-def test_a_journal_that_does_not_answer_loses_no_change(desk: Desk) -> None:
+def test_a_journal_that_does_not_respond_loses_no_change(desk: Desk) -> None:
     desk.journal.fail(times=1)
     with pytest.raises(Unreachable):
         desk.poller().poll("x-1")
@@ -120,7 +120,7 @@ def test_a_journal_that_does_not_answer_loses_no_change(desk: Desk) -> None:
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
-def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
+def test_a_journal_whose_response_is_lost_reports_nothing_twice(desk: Desk) -> None:
     desk.journal.time_out(times=1)
     with pytest.raises(Unreachable):
         desk.poller().poll("x-1")
@@ -132,7 +132,7 @@ def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
-def test_a_verdict_that_was_not_told_is_told_by_the_next_poller_without_asking(desk: Desk) -> None:
+def test_an_unreported_verdict_is_reported_by_the_next_poller_without_a_request(desk: Desk) -> None:
     desk.source.set_jobs(DONE)
     desk.journal.refuse(lambda event: event.type == "execution_ended")
     with pytest.raises(InvalidEvent):
@@ -145,7 +145,7 @@ def test_a_verdict_that_was_not_told_is_told_by_the_next_poller_without_asking(d
 
     assert polled.result is Result.ENDED
     assert desk.record.verdict == verdict
-    assert len(desk.source.asked) == 1
+    assert len(desk.source.requests) == 1
     assert desk.status is Status.SUCCEEDED
 
 
@@ -159,7 +159,7 @@ def test_a_recovery_waits_for_its_launch_actions() -> None:
     assert desk.poller().poll("x-1").result is Result.ENDED
 
 
-def test_a_job_that_is_missing_keeps_it_open(desk: Desk) -> None:
+def test_a_missing_job_leaves_the_execution_open(desk: Desk) -> None:
     desk.source.set_jobs()
 
     polled = desk.poller().poll("x-1")
@@ -175,7 +175,7 @@ def test_every_poll_is_reported(desk: Desk) -> None:
     assert [polled.result for polled in desk.polls] == [Result.POLLED, Result.EARLY]
 
 
-def test_events_live_as_long_as_the_journal_says(desk: Desk) -> None:
+def test_events_live_as_long_as_the_journal_requires(desk: Desk) -> None:
     class Short(MemoryJournal):
         default_ttl_seconds = 3600
 

@@ -16,7 +16,7 @@ from longwatch.executions.sources.dates import observed_at
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from tests.unit.executions.making import LAUNCHED, PENDING, START, answer, execution, finished
+from tests.unit.executions.making import LAUNCHED, PENDING, START, execution, finished, response
 from tests.unit.executions.playing import PlayedSource, events_of
 
 POLL_SECONDS = 20.0
@@ -146,7 +146,7 @@ def test_one_wrong_date_ends_no_grace_period(seconds: tuple[int, ...]) -> None:
     updated = execution(Stage("one", (Job("j-1"),)))
     for each in seconds:
         updated = apply_response(
-            updated, answer(START + each * 1000, Job("j-1", JobState.FINISHED, (WorkItem("s-1"),)))
+            updated, response(START + each * 1000, Job("j-1", JobState.FINISHED, (WorkItem("s-1"),)))
         )
 
         assert execution_outcome(updated, START + each * 1000) is None

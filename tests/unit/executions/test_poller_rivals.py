@@ -15,21 +15,21 @@ from tests.unit.executions.making import CANCELLED, FAILED, LAUNCHED, finished
 from tests.unit.executions.playing import events_of, types_of
 
 
-def test_while_somebody_polls_nobody_else_does(desk: Desk) -> None:
+def test_only_one_poller_polls_at_a_time(desk: Desk) -> None:
     assert isinstance(desk.poller("a").claim("x-1"), Claim)
 
     assert desk.poller("b").poll("x-1").result is Result.BUSY
-    assert desk.source.asked == []
+    assert desk.source.requests == []
 
 
-def test_the_work_of_a_poller_that_died_moves_on(desk: Desk) -> None:
+def test_the_work_of_a_poller_that_died_is_continued(desk: Desk) -> None:
     desk.poller("a").claim("x-1")
     desk.clock.advance(LEASE_MS / 1000)
 
     assert desk.poller("b").poll("x-1").result is Result.POLLED
 
 
-def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk) -> None:
+def test_of_two_pollers_at_work_the_second_to_write_gives_way(desk: Desk) -> None:
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
@@ -44,7 +44,7 @@ def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk
     assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
 
 
-def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
+def test_two_pollers_report_one_change_once(desk: Desk) -> None:
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
@@ -58,7 +58,7 @@ def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
-def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> None:
+def test_a_cancel_between_read_and_write_survives_and_is_reported(desk: Desk) -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
@@ -73,7 +73,7 @@ def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> Non
     assert poller.poll("x-1").result is Result.CLOSED
 
 
-def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
+def test_a_cancel_after_the_end_was_reported_is_a_correction(desk: Desk) -> None:
     desk.source.set_jobs(DONE)
     poller = desk.poller()
     claim = poller.claim("x-1")
@@ -86,7 +86,7 @@ def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
     assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_corrected"]
 
 
-def test_a_cancel_between_polls_is_told_when_somebody_looks(desk: Desk) -> None:
+def test_a_cancel_between_polls_is_reported_by_the_next_poll(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.write(Status="CANCELLED")
 
@@ -95,7 +95,7 @@ def test_a_cancel_between_polls_is_told_when_somebody_looks(desk: Desk) -> None:
     assert desk.status is Status.CANCELLED
 
 
-def test_later_truth_is_told_as_a_correction(desk: Desk) -> None:
+def test_a_later_outcome_is_reported_as_a_correction(desk: Desk) -> None:
     desk.source.set_jobs(finished(FAILED))
     desk.poller().poll("x-1")
     desk.clock.advance(60)
@@ -119,7 +119,7 @@ def test_a_review_leaves_what_another_writer_decided(desk: Desk) -> None:
     assert desk.status is Status.CANCELLED
 
 
-def test_a_review_without_an_answer_changes_nothing(desk: Desk) -> None:
+def test_a_review_without_a_response_changes_nothing(desk: Desk) -> None:
     desk.source.set_jobs(DONE)
     desk.poller().poll("x-1")
     desk.source.problem = SourceProblem("no connection")
@@ -128,7 +128,7 @@ def test_a_review_without_an_answer_changes_nothing(desk: Desk) -> None:
     assert desk.record.status is Status.SUCCEEDED
 
 
-def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk: Desk) -> None:
+def test_an_unreported_end_is_reported_before_the_cancel_that_corrects_it(desk: Desk) -> None:
     desk.source.set_jobs(DONE)
     desk.journal.refuse(lambda event: event.type == "execution_ended")
     with pytest.raises(InvalidEvent):
@@ -144,7 +144,7 @@ def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk
     assert desk.poller("b").poll("x-1").result is Result.CLOSED
 
 
-def test_an_end_that_another_writer_repeats_is_told_all_the_same() -> None:
+def test_an_end_that_another_writer_repeats_is_still_reported() -> None:
     desk = Desk()
     desk.source.set_jobs(finished(CANCELLED))
     desk.journal.refuse(lambda event: event.type == "execution_ended")
@@ -159,7 +159,7 @@ def test_an_end_that_another_writer_repeats_is_told_all_the_same() -> None:
     assert desk.poller("b").poll("x-1").result is Result.CLOSED
 
 
-def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk: Desk) -> None:
+def test_a_late_poller_that_was_not_replaced_renews_the_lease_and_reports(desk: Desk) -> None:
     slow = desk.poller("a")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
@@ -173,7 +173,7 @@ def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk:
     assert desk.record.lease_holder is None
 
 
-def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
+def test_a_late_poller_that_was_replaced_reports_nothing(desk: Desk) -> None:
     slow, other = desk.poller("a"), desk.poller("b")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)

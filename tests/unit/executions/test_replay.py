@@ -21,10 +21,10 @@ from tests.unit.executions.making import (
     PENDING,
     START,
     action,
-    answer,
     execution,
     finished,
     job,
+    response,
 )
 from tests.unit.executions.playing import PlayedSource, events_of
 
@@ -37,7 +37,7 @@ def journaled(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Exec
     journal = MemoryJournal()
     for number, step in enumerate(steps, 1):
         at = START + number * 60_000
-        after = apply_response(base, answer(at, step))
+        after = apply_response(base, response(at, step))
         append_new(journal, list(transition_events(base, after, at)))
         base = after
     return journal, base
@@ -81,7 +81,7 @@ def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
     assert set(again.stages[0].items()) == set(became.stages[0].items())
 
 
-def test_only_what_the_record_does_not_know_is_taken() -> None:
+def test_only_events_that_the_record_lacks_are_applied() -> None:
     journal, became = journaled(job(PENDING), job(IN_PROGRESS))
 
     assert unapplied_events(became, journal) == []
@@ -90,7 +90,7 @@ def test_only_what_the_record_does_not_know_is_taken() -> None:
     }
 
 
-def test_a_job_that_is_no_longer_there_is_left_out() -> None:
+def test_a_job_that_no_longer_exists_is_left_out() -> None:
     journal, _ = journaled(job(PENDING))
     other = execution(Stage("one", (Job("j-2"),)))
 
@@ -112,7 +112,7 @@ class Desk:
         claim = self.poller("dead").claim("x-1")
         assert isinstance(claim, Claim)
         at = self.clock.now_ms()
-        after = apply_response(claim.execution, answer(at, *self.source.jobs.values()))
+        after = apply_response(claim.execution, response(at, *self.source.jobs.values()))
         append_new(self.journal, list(transition_events(claim.execution, after, at)))
         self.clock.advance(LEASE_MS / 1000)
 
@@ -123,7 +123,7 @@ class Desk:
         return found
 
 
-def test_a_job_that_is_forgotten_after_it_was_told_of_still_ends() -> None:
+def test_a_job_that_is_forgotten_after_it_was_reported_still_ends() -> None:
     desk = Desk()
     desk.die_after_telling()
     desk.source.set_jobs()
@@ -133,7 +133,7 @@ def test_a_job_that_is_forgotten_after_it_was_told_of_still_ends() -> None:
     assert (polled.result, polled.execution.status) == (Result.ENDED, Status.SUCCEEDED)
 
 
-def test_what_was_told_is_kept_though_the_source_does_not_answer() -> None:
+def test_reported_events_are_applied_although_the_source_does_not_respond() -> None:
     desk = Desk()
     desk.die_after_telling()
     desk.source.problem = SourceProblem("throttled")
@@ -143,13 +143,13 @@ def test_what_was_told_is_kept_though_the_source_does_not_answer() -> None:
     assert desk.record.stages[0].jobs[0].items[0].state is LAUNCHED
 
 
-def test_an_answer_that_is_older_than_what_was_told_concludes_nothing() -> None:
+def test_a_response_older_than_the_reported_events_concludes_nothing() -> None:
     desk = Desk()
     desk.die_after_telling()
     late = desk.poller("late")
     claim = late.claim("x-1")
     assert isinstance(claim, Claim)
-    older = answer(desk.clock.now_ms() - LEASE_MS - 1, job(PENDING))
+    older = response(desk.clock.now_ms() - LEASE_MS - 1, job(PENDING))
 
     polled = late.settle(claim, older)
 

@@ -26,9 +26,9 @@ from tests.unit.executions.making import (
     MINUTE,
     PENDING,
     START,
-    answer,
     execution,
     finished,
+    response,
 )
 from tests.unit.executions.playing import events_of, types_of
 
@@ -55,7 +55,7 @@ def test_a_recheck_comes_after_as_long_as_the_verdict_has_stood_and_at_least_onc
     assert next_recheck_at(replace(ASSUMED, assumed=()), now) is None
 
 
-def test_only_a_closed_one_with_a_time_is_due() -> None:
+def test_only_a_closed_execution_with_a_time_is_due() -> None:
     closed = execution(closed=True, verdict=ASSUMED, recheck_at=START)
 
     assert is_recheck_due(closed, START)
@@ -78,7 +78,7 @@ LATER = START + GRACE_MS + 10 * MINUTE
         ((), Status.PARTIAL, False, False),  # the source has dropped the job
     ],
 )
-def test_what_an_answer_makes_of_an_assumed_verdict(
+def test_a_response_changes_an_assumed_verdict(
     reported: tuple[object, ...], status: Status, is_corrected: bool, goes_on: bool
 ) -> None:
     given = replace(ASSUMED, status=Status.PARTIAL, message="s-1 is still pending after its job has finished")
@@ -87,7 +87,7 @@ def test_what_an_answer_makes_of_an_assumed_verdict(
     )
     missing = () if reported else ("j-1",)
 
-    after = apply_recheck(closed, answer(LATER, *reported, missing=missing))  # type: ignore[arg-type]
+    after = apply_recheck(closed, response(LATER, *reported, missing=missing))  # type: ignore[arg-type]
 
     assert after.verdict is not None
     assert (after.status, after.verdict.at != given.at) == (status, is_corrected)
@@ -99,7 +99,7 @@ def test_a_certain_verdict_stays_certain_when_it_is_reviewed() -> None:
     given = replace(ASSUMED, assumed=())
     closed = execution(Stage("one", (finished(FAILED),)), closed=True, verdict=given)
 
-    after = apply_recheck(closed, answer(LATER, finished(PENDING)))
+    after = apply_recheck(closed, response(LATER, finished(PENDING)))
 
     assert after.verdict == given
 
@@ -135,10 +135,10 @@ def on_aws(desk: Desk) -> None:
 def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk, poll_once: object) -> None:
     assert callable(poll_once)
     poll_once(failed)
-    asked = len(failed.source.asked)
+    before = len(failed.source.requests)
     failed.clock.advance(120)
     poll_once(failed)
-    assert len(failed.source.asked) == asked + 1
+    assert len(failed.source.requests) == before + 1
     failed.source.set_jobs(DONE)
     failed.clock.advance(300)
 
@@ -148,30 +148,30 @@ def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk
     assert types_of(failed.journal, failed.record.run_id)[-1] == "execution_corrected"
     assert "PollState" not in (failed.record.stored or {})
     failed.clock.advance(100_000)
-    asked = len(failed.source.asked)
+    before = len(failed.source.requests)
     poll_once(failed)
-    assert len(failed.source.asked) == asked
+    assert len(failed.source.requests) == before
 
 
 def test_rechecks_grow_apart_and_end_when_the_source_drops_the_job(failed: Desk) -> None:
-    began, asked_at = failed.record.verdict, []
+    began, polled_at = failed.record.verdict, []
     assert began is not None
     for _ in range(90):
-        before = len(failed.source.asked)
+        before = len(failed.source.requests)
         embedded(failed)
-        if len(failed.source.asked) > before:
-            asked_at.append((failed.clock.now_ms() - began.at) // MINUTE)
+        if len(failed.source.requests) > before:
+            polled_at.append((failed.clock.now_ms() - began.at) // MINUTE)
         failed.clock.advance(60)
     failed.source.set_jobs()
     failed.clock.advance(100_000)
     embedded(failed)
 
-    assert asked_at == [2, 4, 8, 16, 32, 64]
+    assert polled_at == [2, 4, 8, 16, 32, 64]
     assert (failed.record.status, failed.record.recheck_at) == (Status.FAILED, None)
     assert [job.state for wave in failed.record.stages for job in wave.jobs] == [JobState.MISSING]
 
 
-def test_a_source_that_does_not_answer_leaves_the_verdict_and_is_asked_later(failed: Desk) -> None:
+def test_a_source_that_does_not_respond_leaves_the_verdict_and_is_polled_later(failed: Desk) -> None:
     failed.source.problem = SourceProblem("throttled")
     failed.clock.advance(120)
 

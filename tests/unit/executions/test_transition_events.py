@@ -36,7 +36,7 @@ def moved(at: int, servers: int = 1) -> list[Event]:
 
 
 @pytest.mark.parametrize("open_journal", [memory, table])
-def test_a_change_that_two_saw_at_different_moments_is_told_once(open_journal: Opens) -> None:
+def test_a_change_that_two_pollers_saw_at_different_moments_is_reported_once(open_journal: Opens) -> None:
     with open_journal() as journal:
         first = append_new(journal, moved(START + 1))
         second = append_new(journal, moved(START + 9))
@@ -46,7 +46,7 @@ def test_a_change_that_two_saw_at_different_moments_is_told_once(open_journal: O
 
 
 @pytest.mark.parametrize("open_journal", [memory, table])
-def test_what_is_not_there_yet_of_a_batch_is_told(open_journal: Opens) -> None:
+def test_the_missing_events_of_a_batch_are_stored(open_journal: Opens) -> None:
     with open_journal() as journal:
         append_new(journal, moved(START, servers=2)[:1])
 
@@ -54,7 +54,7 @@ def test_what_is_not_there_yet_of_a_batch_is_told(open_journal: Opens) -> None:
         assert len(event_ids(journal, "p-1/x-1")) == 20
 
 
-def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
+def test_a_writer_that_is_faster_than_our_read_does_no_harm() -> None:
     class Overtaken(MemoryJournal):
         """Somebody appends between our reading and our append."""
 
@@ -69,7 +69,7 @@ def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
     assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1, START + 2]
 
 
-def test_nothing_to_tell_reads_nothing() -> None:
+def test_without_events_nothing_is_read() -> None:
     journal = memory()
 
     assert append_new(journal, []) == 0
@@ -82,7 +82,7 @@ HOUR = 3600
     ("hours", "own_rule", "lives"),
     [(None, None, None), (None, 24 * HOUR, 24 * HOUR), (48, 24 * HOUR, 48 * HOUR), (0, 24 * HOUR, None)],
 )
-def test_a_transition_lives_as_long_as_the_setting_says_or_else_the_journal(
+def test_a_transition_lives_as_long_as_the_setting_or_else_the_journal_requires(
     hours: float | None, own_rule: int | None, lives: int | None
 ) -> None:
     clock = FakeClock()

@@ -28,17 +28,17 @@ from tests.unit.executions.making import (
     PENDING,
     START,
     action,
-    answer,
     drill,
     execution,
     job,
+    response,
 )
 
 LATER = START + MINUTE
 
 
-def between(before: Execution, response: SourceResponse) -> list[Event]:
-    return list(transition_events(before, apply_response(before, response), response.at))
+def between(before: Execution, received: SourceResponse) -> list[Event]:
+    return list(transition_events(before, apply_response(before, received), received.at))
 
 
 def moves(events: list[Event]) -> list[tuple[object, ...]]:
@@ -52,23 +52,23 @@ def moves(events: list[Event]) -> list[tuple[object, ...]]:
     ]
 
 
-def test_what_is_first_seen_comes_from_nowhere() -> None:
+def test_a_first_observation_has_no_previous_state() -> None:
     fresh = execution(Stage("one", (Job("j-1"),), ("s-1",)))
 
-    assert moves(between(fresh, answer(LATER, job(PENDING)))) == [
+    assert moves(between(fresh, response(LATER, job(PENDING)))) == [
         ("j-1", None, "started"),
         ("s-1", None, "pending"),
     ]
 
 
-def test_a_job_that_was_stored_as_pending_is_told_of_when_it_is_seen_pending() -> None:
+def test_a_job_that_was_stored_as_pending_is_reported_when_it_is_seen_pending() -> None:
     fresh = execution(Stage("one", (Job("j-1"),)))
 
-    assert moves(between(fresh, answer(LATER, Job("j-1")))) == [("j-1", None, "pending")]
+    assert moves(between(fresh, response(LATER, Job("j-1")))) == [("j-1", None, "pending")]
 
 
 def test_each_change_is_one_event() -> None:
-    found = between(drill(PENDING, IN_PROGRESS), answer(LATER, job(IN_PROGRESS, LAUNCHED)))
+    found = between(drill(PENDING, IN_PROGRESS), response(LATER, job(IN_PROGRESS, LAUNCHED)))
 
     assert moves(found) == [("s-1", "pending", "in_progress"), ("s-2", "in_progress", "launched")]
     assert {event.type for event in found} == {"server_transition"}
@@ -76,13 +76,13 @@ def test_each_change_is_one_event() -> None:
     assert {event.run_id for event in found} == {"p-1/x-1"}
 
 
-def test_nothing_new_is_no_event() -> None:
-    assert between(drill(PENDING, LAUNCHED), answer(LATER, job(PENDING, LAUNCHED))) == []
+def test_an_unchanged_execution_has_no_event() -> None:
+    assert between(drill(PENDING, LAUNCHED), response(LATER, job(PENDING, LAUNCHED))) == []
 
 
 def test_two_pollers_that_see_one_change_give_it_one_id() -> None:
-    (one,) = between(drill(PENDING), answer(LATER, job(LAUNCHED)))
-    (other,) = between(drill(PENDING), answer(LATER + 7, job(LAUNCHED)))
+    (one,) = between(drill(PENDING), response(LATER, job(LAUNCHED)))
+    (other,) = between(drill(PENDING), response(LATER + 7, job(LAUNCHED)))
 
     assert one.event_id == other.event_id
 
@@ -91,35 +91,37 @@ def test_a_state_that_comes_again_is_another_event() -> None:
     state, ids = drill(PENDING), []
 
     for number, now in enumerate([IN_PROGRESS, PENDING, IN_PROGRESS, PENDING], 1):
-        response = answer(LATER + number, job(now))
-        ids += [event.event_id for event in between(state, response)]
-        state = apply_response(state, response)
+        received = response(LATER + number, job(now))
+        ids += [event.event_id for event in between(state, received)]
+        state = apply_response(state, received)
 
     assert len(set(ids)) == 4
 
 
-def test_a_job_that_is_missing_twice_is_told_of_twice() -> None:
+def test_a_job_that_is_missing_twice_is_reported_twice() -> None:
     state, ids = drill(PENDING), []
 
     for number in range(1, 5):
-        response = (
-            answer(LATER + number, missing=("j-1",)) if number % 2 else answer(LATER + number, job(PENDING))
+        received = (
+            response(LATER + number, missing=("j-1",))
+            if number % 2
+            else response(LATER + number, job(PENDING))
         )
-        ids += [event.event_id for event in between(state, response)]
-        state = apply_response(state, response)
+        ids += [event.event_id for event in between(state, received)]
+        state = apply_response(state, received)
 
     assert len(set(ids)) == 4
 
 
-def test_a_launch_action_is_told_of_with_its_reason() -> None:
+def test_a_launch_action_is_reported_with_its_reason() -> None:
     def with_action(state: StepState) -> Job:
         listed = (action(state, reason="no agent" if state is StepState.FAILED else None),)
         return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, steps=listed),))
 
-    running = apply_response(drill(LAUNCHED), answer(LATER, with_action(StepState.IN_PROGRESS)))
+    running = apply_response(drill(LAUNCHED), response(LATER, with_action(StepState.IN_PROGRESS)))
 
-    (first,) = between(drill(LAUNCHED), answer(LATER, with_action(StepState.IN_PROGRESS)))
-    (second,) = between(running, answer(LATER + 1, with_action(StepState.FAILED)))
+    (first,) = between(drill(LAUNCHED), response(LATER, with_action(StepState.IN_PROGRESS)))
+    (second,) = between(running, response(LATER + 1, with_action(StepState.FAILED)))
 
     assert first.payload == {
         "wave": "one",
@@ -151,7 +153,7 @@ def test_the_start_makes_a_run_of_kind_execution_with_the_name_of_its_plan() -> 
     assert start_event(drill(PENDING, name="east")).payload["name"] == "east"
 
 
-def test_a_deadline_is_asked_about_once() -> None:
+def test_a_deadline_is_reported_once() -> None:
     one, other = (
         deadline_event(drill(PENDING), EVIDENCE[0], LATER),
         deadline_event(drill(PENDING), EVIDENCE[0], LATER + 1),
@@ -161,7 +163,7 @@ def test_a_deadline_is_asked_about_once() -> None:
     assert one.payload["evidence"] == {"call": "drs:DescribeJobs", "at": START, "fields": {"jobs": {}}}
 
 
-def test_the_end_is_told_from_the_verdict_alone() -> None:
+def test_the_end_is_reported_from_the_verdict_alone() -> None:
     verdict = Verdict(Status.PARTIAL, LATER, EVIDENCE, "s-1: launch failed", True, ("slow",))
 
     event = end_event(drill(LAUNCHED), verdict)
@@ -198,9 +200,9 @@ def test_the_last_event_of_each_server_is_its_state_in_the_record(responses: lis
     record, events = execution(Stage("one", (Job("j-1"),))), []
 
     for number, states in enumerate(responses, 1):
-        response = answer(START + number, job(*states))
-        events += between(record, response)
-        record = apply_response(record, response)
+        received = response(START + number, job(*states))
+        events += between(record, received)
+        record = apply_response(record, received)
 
     assert len({event.event_id for event in events}) == len(events)
     for _, server in record.items():

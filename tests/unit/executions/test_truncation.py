@@ -19,7 +19,7 @@ from longwatch.executions.truncation import MOST_BYTES, fit_payload
         {"warnings": ["é" * 400] * 2_000, "status": "failed"},
     ],
 )
-def test_a_large_payload_is_cut_and_says_so(payload: dict[str, Any]) -> None:
+def test_a_large_payload_is_cut_and_marked(payload: dict[str, Any]) -> None:
     small = fit_payload(payload)
 
     assert len(json.dumps(small, ensure_ascii=False).encode()) <= MOST_BYTES
@@ -27,7 +27,7 @@ def test_a_large_payload_is_cut_and_says_so(payload: dict[str, Any]) -> None:
     assert "are cut" in small["shortened"]
 
 
-def test_a_list_that_is_cut_says_how_many_are_left_out() -> None:
+def test_a_list_that_is_cut_states_how_many_are_left_out() -> None:
     small = fit_payload({"warnings": [f"{number}: {'y' * 300}" for number in range(6_000)]})
 
     assert small["warnings"][-1].endswith("more")

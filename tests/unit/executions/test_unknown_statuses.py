@@ -18,20 +18,20 @@ from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_S
 from longwatch.executions.sources.mapping import RawJob, map_job, map_status, mark_superseded, new_execution
 from longwatch.executions.sources.shipped import AWS, HTTP
 from longwatch.executions.stores.records import parse_record, to_record
-from tests.unit.executions.making import EVIDENCE, MINUTE, START, answer, execution
+from tests.unit.executions.making import EVIDENCE, MINUTE, START, execution, response
 
 HOURS_LATER = START + 1000 * MINUTE
 POLLS = 5
-KNOWN = {*JOB_STATES, *SERVER_STATES, *ACTION_STATES}
+MAPPED = {*JOB_STATES, *SERVER_STATES, *ACTION_STATES}
 UNKNOWN_WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).filter(
-    lambda word: word not in KNOWN
+    lambda word: word not in MAPPED
 )
 
 
 def polled(updated: Execution, job: Job) -> Execution:
     """The execution after several answers over hours, each kept in a record in between."""
     for number in range(POLLS):
-        updated = apply_response(updated, answer(START + number * 250 * MINUTE, job))
+        updated = apply_response(updated, response(START + number * 250 * MINUTE, job))
         updated = parse_record(to_record(updated))
     return updated
 
@@ -74,8 +74,8 @@ def test_an_unknown_status_of_a_drs_job_never_ends_it(
 
 @pytest.mark.parametrize("declaration", [*AWS.values(), HTTP], ids=lambda each: each.name)
 def test_an_unknown_status_of_any_declared_source_never_ends_it(declaration: Declaration) -> None:
-    for known_word in [*declaration.statuses, "HIBERNATING"]:
-        first = RawJob({}, known_word)
+    for mapped_word in [*declaration.statuses, "HIBERNATING"]:
+        first = RawJob({}, mapped_word)
         mapped = map_status(declaration, first)
         assert mapped is not None
         watched = new_execution(declaration, "x", first, mapped, region=None, account=None, now=START)
@@ -92,7 +92,7 @@ def test_an_unknown_status_of_any_declared_source_never_ends_it(declaration: Dec
 
 def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
     job = parse_job(described("ARCHIVED", "MELTING", "PAUSED", None))
-    updated = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+    updated = apply_response(execution(Stage("one", (Job("j-1"),))), response(START, job))
 
     messages = [each.message for each in conditions(updated, START) if each.name == "unknown status"]
 
@@ -109,7 +109,7 @@ def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
 def test_many_servers_with_one_unknown_status_are_counted() -> None:
     servers = [{"sourceServerID": f"s-{n}", "launchStatus": "MELTING"} for n in range(1, 6)]
     job = parse_job({"jobID": "j-1", "status": "STARTED", "participatingServers": servers})
-    updated = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+    updated = apply_response(execution(Stage("one", (Job("j-1"),))), response(START, job))
 
     (found,) = conditions(updated, START)
 
@@ -155,7 +155,7 @@ def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() 
     mapped = map_status(declaration, RawJob({}, "GONE"))
     assert mapped is not None
 
-    updated = apply_response(watched, answer(START, map_job(Job("j-1"), mapped)))
+    updated = apply_response(watched, response(START, map_job(Job("j-1"), mapped)))
 
     found = decide_verdict(updated, EVIDENCE, START)
     assert found is not None

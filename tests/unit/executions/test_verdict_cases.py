@@ -129,7 +129,7 @@ def test_a_case_has_the_verdict_of_the_table(case: Case, reverse: bool) -> None:
         assert part in text
 
 
-def test_a_conversion_that_the_log_told_of_once_is_remembered() -> None:
+def test_a_conversion_that_the_log_reported_once_is_remembered() -> None:
     case = Case(
         "two waves",
         Mode.DRILL,

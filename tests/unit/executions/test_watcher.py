@@ -64,26 +64,26 @@ class Harness:
         self.store.write({**(found.stored or {}), "Status": "CANCELLED", "EndTime": now})
 
 
-def test_all_that_is_due_is_asked_about_in_one_question() -> None:
+def test_all_due_executions_are_polled_in_one_request() -> None:
     harness = Harness("a", "b", "c")
 
     round_ = harness.watcher.poll_due()
 
     assert [polled.result for polled in round_.polled] == [Result.POLLED] * 3
-    assert harness.source.asked == [["a", "b", "c"]]
+    assert harness.source.requests == [["a", "b", "c"]]
 
 
-def test_more_than_can_be_settled_in_time_is_asked_about_in_parts() -> None:
+def test_more_executions_than_can_be_settled_in_time_are_polled_in_batches() -> None:
     names = [f"{number:03}" for number in range(MOST_AT_ONCE + 1)]
     harness = Harness(*names)
 
     round_ = harness.watcher.poll_due()
 
-    assert [len(asked) for asked in harness.source.asked] == [MOST_AT_ONCE, 1]
+    assert [len(request) for request in harness.source.requests] == [MOST_AT_ONCE, 1]
     assert len(round_.polled) == MOST_AT_ONCE + 1
 
 
-def test_it_ends_when_nothing_is_open_any_more() -> None:
+def test_the_watcher_ends_when_nothing_is_open_any_more() -> None:
     harness = Harness("a")
     harness.source.set_jobs(finished(LAUNCHED, job_id="j-a"))
 
@@ -92,7 +92,9 @@ def test_it_ends_when_nothing_is_open_any_more() -> None:
     assert types_of(harness.journal, "p-1/a")[-1] == "execution_ended"
 
 
-def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_does_not_respond_is_polled_again_after_a_pause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     harness, stop = Harness("a"), threading.Event()
     harness.store.away = frozenset({"query"})
     sleep = harness.clock.sleep
@@ -100,7 +102,7 @@ def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest
     def come_back(seconds: float) -> None:
         sleep(seconds)
         harness.store.away = frozenset()
-        if harness.source.asked:
+        if harness.source.requests:
             stop.set()
 
     harness.clock.sleep = come_back  # type: ignore[method-assign]
@@ -108,10 +110,10 @@ def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest
         harness.watcher.run(stop=stop)
 
     assert "executions cannot be read" in caplog.text
-    assert harness.source.asked == [["a"]]
+    assert harness.source.requests == [["a"]]
 
 
-def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_execution_that_can_not_be_claimed_or_settled_is_retried(caplog: pytest.LogCaptureFixture) -> None:
     harness = Harness("a")
     harness.store.away = frozenset({"get"})
     unclaimed = harness.watcher.poll_due()
@@ -128,7 +130,7 @@ def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.Lo
     assert "could not be settled" in caplog.text
 
 
-def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
+def test_a_cancel_between_two_polls_is_reported_at_the_next() -> None:
     harness = Harness("a")
     harness.watcher.poll_due()
     harness.cancel("a")
@@ -139,7 +141,7 @@ def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
     assert types_of(harness.journal, "p-1/a")[-1] == "execution_ended"
 
 
-def test_what_was_cancelled_while_nobody_watched_is_told_by_the_next_watcher() -> None:
+def test_a_cancel_without_a_watcher_is_reported_by_the_next_watcher() -> None:
     harness = Harness("a")
     harness.watcher.poll_due()
     harness.cancel("a")
@@ -165,7 +167,7 @@ def test_with_nothing_to_do_it_rests_for_a_while() -> None:
     assert sum(harness.clock.slept) == MAX_SLEEP_SECONDS
 
 
-def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
+def test_a_view_is_notified_of_time_while_the_watcher_rests() -> None:
     harness, ticks, stop = Harness("a"), [], threading.Event()
 
     def on_tick(found: Collection[Execution]) -> None:
@@ -179,7 +181,7 @@ def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
     assert [later - ticks[0] for later in ticks] == [0, 500, 1000]
 
 
-def test_what_another_poller_has_ended_is_reported_once() -> None:
+def test_an_end_that_another_poller_found_is_reported_once() -> None:
     harness = Harness("a")
     harness.watcher.poll_due()
     harness.source.set_jobs(finished(LAUNCHED, job_id="j-a"))

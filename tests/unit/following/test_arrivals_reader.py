@@ -101,7 +101,7 @@ def test_a_clock_that_stands_still_ends_it_too() -> None:
     assert len(disk.polls) == MAX_POST_WRITE_POLLS
 
 
-def test_what_is_reported_after_the_last_poll_is_left_for_the_next_time() -> None:
+def test_a_write_that_is_signalled_after_the_last_poll_is_left_for_the_next() -> None:
     before, after = POST_WRITE_POLLS_SECONDS[3:5]
     disk = Disk((before + after) / 2, reported_at=[0.0, (before + after) / 2 + 0.000_01])
 

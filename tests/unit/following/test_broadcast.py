@@ -55,7 +55,7 @@ def test_the_cursor_can_advance_without_an_item() -> None:
     assert broadcast.cursor_at(1) == "c9"
 
 
-def test_what_is_taken_at_once_has_a_limit() -> None:
+def test_a_read_has_a_limit() -> None:
     broadcast = filled(10, length=1_000)
 
     assert len(broadcast.items_from(0, max_bytes=3_500)) == 3

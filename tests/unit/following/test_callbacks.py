@@ -25,7 +25,7 @@ def subscription(
     return Subscription(callback, loop=loop, left=lambda _: None, raised=lambda _: None)
 
 
-async def test_it_is_full_until_its_loop_has_taken_what_waits() -> None:
+async def test_it_is_full_until_its_loop_has_consumed_what_waits() -> None:
     delivered: list[int] = []
     mine = subscription(delivered.append, asyncio.get_running_loop())
     for value in range(WAITING_VALUES):
@@ -42,7 +42,7 @@ async def test_it_is_full_until_its_loop_has_taken_what_waits() -> None:
     assert len(delivered) >= WAITING_VALUES // 2
 
 
-async def test_nobody_waits_for_one_that_was_disposed() -> None:
+async def test_a_disposed_subscription_is_not_waited_for() -> None:
     mine = subscription(lambda _: mine.dispose(), asyncio.get_running_loop())
     for value in range(WAITING_VALUES):
         mine.hand(value, always)
@@ -53,7 +53,7 @@ async def test_nobody_waits_for_one_that_was_disposed() -> None:
     assert not mine.is_active
 
 
-async def test_nobody_waits_for_a_loop_that_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_closed_loop_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     elsewhere = asyncio.new_event_loop()
     mine = subscription(lambda _: None, elsewhere)
     for value in range(WAITING_VALUES):
@@ -67,7 +67,7 @@ async def test_nobody_waits_for_a_loop_that_is_closed(caplog: pytest.LogCaptureF
     assert "is closed; it is not called any more" in caplog.text
 
 
-async def test_others_in_the_loop_have_their_turn_while_many_values_are_taken() -> None:
+async def test_other_tasks_of_the_loop_run_while_many_values_are_consumed() -> None:
     delivered: list[int] = []
     mine = subscription(delivered.append, asyncio.get_running_loop())
     for value in range(WAITING_VALUES - 1):
@@ -78,7 +78,7 @@ async def test_others_in_the_loop_have_their_turn_while_many_values_are_taken() 
     assert 0 < len(delivered) < WAITING_VALUES // 2
 
 
-def test_what_is_not_wanted_any_more_is_not_delivered() -> None:
+def test_values_that_are_no_longer_wanted_are_not_delivered() -> None:
     delivered: list[int] = []
     mine = subscription(delivered.append, None)
 

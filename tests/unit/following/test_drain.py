@@ -34,7 +34,7 @@ def test_when_a_drain_is_over(news: list[float], polled_at: float, complete: boo
     assert drain.is_over(polled_at, complete=complete) is over
 
 
-def test_a_journal_that_never_answers_does_not_keep_the_watch_for_ever() -> None:
+def test_a_journal_that_never_responds_does_not_hold_the_watch_for_ever() -> None:
     drain = Drain.begin(100.0, LIMITS)
 
     assert not drain.is_hopeless(115.0)
@@ -47,7 +47,7 @@ def test_a_journal_that_never_answers_does_not_keep_the_watch_for_ever() -> None
     quiet=st.floats(0.1, 10),
     most=st.floats(0.1, 30),
 )
-def test_a_drain_ends_in_time_and_not_while_news_come(
+def test_a_drain_ends_in_time_and_not_while_events_arrive(
     began: float, steps: list[float], quiet: float, most: float
 ) -> None:
     drain = Drain.begin(began, DrainLimits(quiet_seconds=quiet, most_seconds=most))

@@ -21,7 +21,7 @@ def ids(inbox: Inbox) -> list[str]:
     return [event.event_id for each in inbox.pages for event in each.events]
 
 
-def test_pages_are_taken_in_the_order_they_came() -> None:
+def test_pages_are_consumed_in_the_order_they_came() -> None:
     inbox = Inbox(max_events=10)
 
     assert inbox.put(page(1, 3))
@@ -30,7 +30,7 @@ def test_pages_are_taken_in_the_order_they_came() -> None:
     assert [len(inbox.take().events), len(inbox.take().events), inbox.waiting] == [3, 2, 0]
 
 
-def test_what_finds_no_room_is_dropped_with_all_that_waits() -> None:
+def test_a_page_without_room_is_dropped_with_all_that_waits() -> None:
     inbox = Inbox(max_events=4)
 
     assert inbox.put(page(1, 3))
@@ -39,7 +39,7 @@ def test_what_finds_no_room_is_dropped_with_all_that_waits() -> None:
     assert (ids(inbox), inbox.waiting, inbox.dropped) == ([], 0, 5)
 
 
-def test_large_events_that_find_no_room_are_dropped_though_they_are_few() -> None:
+def test_large_events_without_room_are_dropped_though_they_are_few() -> None:
     inbox = Inbox(max_events=1_000)
     large, more = (
         replace(page(first, last), events=[replace(each, payload={"text": "x" * (MAX_BYTES // 2)})] * count)
@@ -52,7 +52,7 @@ def test_large_events_that_find_no_room_are_dropped_though_they_are_few() -> Non
     assert (inbox.waiting, inbox.waiting_bytes, inbox.dropped) == (0, 0, 3)
 
 
-def test_an_empty_seat_has_room_for_any_page() -> None:
+def test_an_empty_inbox_has_room_for_any_page() -> None:
     inbox = Inbox(max_events=2)
 
     assert inbox.put(page(1, 7))
@@ -60,7 +60,7 @@ def test_an_empty_seat_has_room_for_any_page() -> None:
     assert inbox.waiting == 7
 
 
-def test_one_who_settles_does_not_get_again_what_it_has_seen() -> None:
+def test_a_follower_that_settles_does_not_get_seen_events_again() -> None:
     inbox = Inbox(max_events=10)
     inbox.put(page(3, 4))
     inbox.put(page(5, 6))
@@ -72,7 +72,7 @@ def test_one_who_settles_does_not_get_again_what_it_has_seen() -> None:
     assert inbox.own_cursor == "7"
 
 
-def test_one_who_sits_down_again_begins_anew() -> None:
+def test_a_follower_that_joins_again_starts_again() -> None:
     inbox = Inbox(max_events=2)
     inbox.put(page(1, 2))
     inbox.put(page(3, 3))

@@ -28,7 +28,7 @@ def test_tasks_that_are_under_way_are_waited_for() -> None:
     assert calls == ["work", "end"]
 
 
-def test_a_task_that_ends_together_with_the_loop_is_no_trouble() -> None:
+def test_a_task_that_ends_together_with_the_loop_causes_no_error() -> None:
     calls: list[str] = []
     thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: calls.append("end"))
 
@@ -45,7 +45,7 @@ def test_a_task_that_ends_together_with_the_loop_is_no_trouble() -> None:
     assert calls == ["work", "end"]
 
 
-def test_one_that_has_ended_may_be_told_anything() -> None:
+def test_a_thread_that_has_ended_accepts_calls_without_an_error() -> None:
     thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: None)
     thread.end()
     assert thread.join(PATIENCE_SECONDS)
@@ -57,12 +57,12 @@ def test_one_that_has_ended_may_be_told_anything() -> None:
 
 
 def test_it_does_not_wait_for_itself() -> None:
-    answers: list[tuple[bool, bool]] = []
+    responses: list[tuple[bool, bool]] = []
     thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: None)
 
-    thread.soon(lambda: answers.append((thread.is_current, thread.join(PATIENCE_SECONDS))))
+    thread.soon(lambda: responses.append((thread.is_current, thread.join(PATIENCE_SECONDS))))
     thread.end()
     thread.join(PATIENCE_SECONDS)
 
-    assert answers == [(True, False)]
+    assert responses == [(True, False)]
     assert not thread.is_current

@@ -94,7 +94,7 @@ def test_an_open_run_is_shown_as_its_events_are_now() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["m1.", "m1.zzz", "m1.W10", "m1.W251bGwsMSxbIngiLDFdXQ"])
-def test_a_cursor_of_nobody_is_refused(cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidCursor, match="List from the start"):
         MergedRuns(journal_of([1]), list).find_runs(after=Cursor(cursor))
 

@@ -111,7 +111,7 @@ def test_a_page_of_a_filter_that_matches_little_is_short_and_resumes() -> None:
     assert [page for page in pages if page] == [["wf-0"]]
 
 
-def test_the_first_observation_that_a_process_is_gone_is_kept() -> None:
+def test_the_first_observation_that_a_process_is_gone_is_remembered() -> None:
     clock, here = FakeClock(now_ms=3_000_000), Surroundings("m", "now", "pid:[1]", boot_at=None)
     journal = journal_of([GONE])
     found = Observer(journal, clock=clock, here=here)

@@ -131,7 +131,7 @@ class TestQ3SubscriptionsAreDisposable:
         assert not events.is_active
         assert not troubles.is_active
 
-    def test_a_subscriber_that_raises_is_reported_and_hurts_nobody(
+    def test_a_subscriber_that_raises_is_reported_and_affects_no_other(
         self,
         service: PollingService,
         journal: MemoryJournal,
@@ -157,7 +157,7 @@ class TestQ3SubscriptionsAreDisposable:
         assert reported[0] is mistakes[0]
         assert reported[1].__cause__ is mistakes[1]
 
-    def test_what_a_subscriber_raises_is_logged_if_nobody_listens_to_errors(
+    def test_an_exception_of_a_subscriber_is_logged_without_an_error_listener(
         self, service: PollingService, journal: MemoryJournal, caplog: pytest.LogCaptureFixture
     ) -> None:
         def careless(_: object) -> None:
@@ -205,7 +205,7 @@ class TestQ3SubscriptionsAreDisposable:
             assert errors.has(1) == [mistake]
 
     @pytest.mark.parametrize("name", ["on_event", "on_error"])
-    def test_a_coroutine_function_is_refused_since_nobody_would_await_it(
+    def test_a_coroutine_function_is_refused_since_it_would_not_be_awaited(
         self, service: PollingService, name: str
     ) -> None:
         async def callback(_: object) -> None: ...
@@ -300,9 +300,7 @@ class TestQ5OneWorkflowAtATime:
         assert received.values == []
 
     @pytest.mark.parametrize("given", ["", 5, None, b"wf-1", ["wf-1"]])
-    def test_what_is_not_the_id_of_a_workflow_is_refused_at_once(
-        self, service: PollingService, given: Any
-    ) -> None:
+    def test_an_invalid_workflow_id_is_refused_at_once(self, service: PollingService, given: Any) -> None:
         with pytest.raises(InvalidInput, match="needs the id of a workflow as a string") as caught:
             service.start_polling(given)
 
@@ -335,7 +333,7 @@ class TestQ6PollingIsForSubscribers:
         assert again.values == story
         assert received.values == story[:1]
 
-    def test_started_before_anybody_subscribes_it_waits_and_then_delivers_the_whole_history(
+    def test_started_before_any_subscription_it_waits_and_then_delivers_the_whole_history(
         self, service: PollingService, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         story = whole_run("wf-1", NOW)
@@ -350,7 +348,7 @@ class TestQ6PollingIsForSubscribers:
 
         assert received.values == story
 
-    def test_one_who_only_listens_to_errors_does_not_make_it_poll(
+    def test_an_error_listener_alone_does_not_make_it_poll(
         self, service: PollingService, errors: Received[Exception]
     ) -> None:
         service.on_error(errors)

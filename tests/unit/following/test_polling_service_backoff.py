@@ -45,7 +45,7 @@ class TestQ4Backoff:
         assert [str(error) for error in errors.values] == ["away"] * 8
         assert received.values == [first, *second]
 
-    def test_a_failure_before_the_first_answer_is_waited_out_as_well(
+    def test_a_failure_before_the_first_response_is_waited_out_as_well(
         self, journal: MemoryJournal, received: Received[Event], errors: Received[Exception]
     ) -> None:
         faulty, story = Fails(journal), whole_run("wf-1", NOW)
@@ -62,7 +62,7 @@ class TestQ4Backoff:
         assert len(errors.values) == 3
         assert faulty.asked_at[:4] == pytest.approx([0, 1, 3, 7], abs=0.05)
 
-    def test_failures_are_logged_if_nobody_listens_to_errors(
+    def test_failures_are_logged_without_an_error_listener(
         self, journal: MemoryJournal, received: Received[Event], caplog: pytest.LogCaptureFixture
     ) -> None:
         faulty = Fails(journal)
@@ -77,7 +77,7 @@ class TestQ4Backoff:
         assert "following workflow wf-1: Unreachable: away" in caplog.text
 
     @pytest.mark.parametrize("mistake", [JournalUnusable("not a journal"), ZeroDivisionError("a bug")])
-    def test_what_waiting_cannot_help_is_reported_once_and_polling_stops(
+    def test_a_permanent_error_is_reported_once_and_polling_stops(
         self, journal: MemoryJournal, errors: Received[Exception], mistake: Exception
     ) -> None:
         faulty = Fails(journal)
@@ -92,7 +92,7 @@ class TestQ4Backoff:
 
         assert errors.values == [mistake]
 
-    def test_a_journal_without_wake_ups_is_asked_every_500_ms(
+    def test_a_journal_without_a_change_signal_is_polled_every_500_ms(
         self, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         polled = Fails(FaultyJournal(journal))

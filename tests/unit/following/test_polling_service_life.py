@@ -54,7 +54,7 @@ class TestItsLife:
         assert service.is_disposed
         assert len(journal.read("wf-1").events) == 1
 
-    def test_a_disposed_service_says_so(self, received: Received[Event]) -> None:
+    def test_a_disposed_service_raises_an_error(self, received: Received[Event]) -> None:
         service = PollingService("memory://")
         service.dispose()
 
@@ -93,7 +93,7 @@ class TestItsLife:
 
         assert "wait for itself" in str(errors.has(1)[0])
 
-    def test_a_mistake_in_the_journals_address_is_told_to_whoever_starts(self) -> None:
+    def test_an_invalid_journal_url_is_reported_to_the_caller_that_starts(self) -> None:
         with PollingService("postgres://events") as service:
             with pytest.raises(InvalidJournalUrl):
                 service.start_polling("wf-1")
@@ -176,7 +176,7 @@ class TestInAsyncio:
         assert max(ahead) <= WAITING_VALUES + 1
         assert came == story
 
-    def test_a_subscriber_whose_loop_is_closed_is_dropped_and_hurts_nobody(
+    def test_a_subscriber_whose_loop_is_closed_is_dropped_and_affects_no_other(
         self, service: PollingService, journal: MemoryJournal, received: Received[Event]
     ) -> None:
         async def subscribe() -> longwatch.following.Subscription[Event]:

@@ -110,7 +110,7 @@ class TestWithoutPidfds:
         assert (subscriber.notified, watch.watched) == (0, 0)
         assert watch.observations([ONE])[ONE.id].presence is Presence.UNKNOWN
 
-    async def test_who_has_left_is_not_notified_and_nothing_is_probed_for_it(self) -> None:
+    async def test_a_subscriber_that_has_left_is_not_notified_and_nothing_is_probed_for_it(self) -> None:
         world, subscriber = World(), Subscriber()
         watch = watching(world)
         watch.watch(subscriber, [ONE])
@@ -124,7 +124,7 @@ class TestWithoutPidfds:
 
         assert (subscriber.notified, watch.watched, world.probes) == (0, 0, probes)
 
-    async def test_a_process_of_this_machine_whose_first_probe_says_nothing_is_probed_again(self) -> None:
+    async def test_a_process_of_this_machine_whose_first_probe_decides_nothing_is_probed_again(self) -> None:
         here, subscriber = this_process(), Subscriber()
         found = [Presence.UNKNOWN, Presence.UNKNOWN, Presence.GONE]
         watch = watching(lambda process: found.pop(0))

@@ -23,7 +23,7 @@ def tally_of(numbers: list[int], counts: list[int]) -> ProducerProgress:
 
 
 @given(numbers=NUMBERS, counts=COUNTS)
-def test_it_says_what_the_value_says(numbers: list[int], counts: list[int]) -> None:
+def test_it_agrees_with_the_immutable_value(numbers: list[int], counts: list[int]) -> None:
     value = ProducerNumbers(NumberSet.of(numbers), max(counts, default=None))
 
     tally = tally_of(numbers, counts)
@@ -33,7 +33,7 @@ def test_it_says_what_the_value_says(numbers: list[int], counts: list[int]) -> N
 
 
 @given(ours=NUMBERS, our_counts=COUNTS, theirs=NUMBERS, their_counts=COUNTS, then=NUMBERS)
-def test_two_together_say_what_both_say_and_go_on_counting(
+def test_merged_progress_has_the_facts_of_both_and_continues_to_count(
     ours: list[int], our_counts: list[int], theirs: list[int], their_counts: list[int], then: list[int]
 ) -> None:
     tally, other = tally_of(ours, our_counts), tally_of(theirs, their_counts)

@@ -25,7 +25,7 @@ def pids_of(*events: Event) -> set[int]:
     return {each.process.pid for each in progress_of(*events).lifecycle.current.members}
 
 
-def test_nothing_is_known_of_nothing() -> None:
+def test_no_progress_has_no_facts() -> None:
     progress = RunProgress()
     progress.add([])
 
@@ -68,7 +68,7 @@ def test_every_process_that_a_start_names_works_on_the_run() -> None:
 
 
 @given(events=runs(), cut=st.integers(0, 10), overlap=st.integers(0, 10))
-def test_what_two_know_together_is_what_one_would_know_who_saw_everything(
+def test_merged_progress_equals_that_of_one_reader_of_everything(
     events: list[Event], cut: int, overlap: int
 ) -> None:
     one, other = progress_of(*events[: cut + overlap]), progress_of(*events[cut:])

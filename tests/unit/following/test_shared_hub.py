@@ -36,7 +36,7 @@ async def test_a_run_is_followed_from_its_beginning_to_its_end() -> None:
     assert items[-1].reason is Reason.ENDED
 
 
-async def test_it_goes_on_from_a_cursor() -> None:
+async def test_it_resumes_from_a_cursor() -> None:
     journal = MemoryJournal()
     journal.append([made(1), made(2)])
     items = follow("wf-1", journal=journal)
@@ -61,7 +61,7 @@ async def test_the_journal_is_that_of_the_settings_unless_one_is_named() -> None
     assert isinstance(first, Followed)
 
 
-async def test_those_who_follow_one_journal_share_a_hub_until_the_last_one_leaves() -> None:
+async def test_followers_of_one_journal_share_a_hub_until_the_last_one_leaves() -> None:
     journal = MemoryJournal()
 
     async with shared_hub(journal) as one, shared_hub(journal) as same, shared_hub(MemoryJournal()) as other:
@@ -71,7 +71,7 @@ async def test_those_who_follow_one_journal_share_a_hub_until_the_last_one_leave
         assert later is not one
 
 
-async def test_one_who_leaves_in_the_middle_leaves_nothing_behind() -> None:
+async def test_a_follower_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
     journal, before = MemoryJournal(), set(_ours())  # other tests of this process may have left some
     journal.append([made(1)])
 
@@ -88,6 +88,6 @@ def _ours() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("longwatch-")]
 
 
-async def test_a_bad_address_is_refused() -> None:
+async def test_an_invalid_url_is_refused() -> None:
     with pytest.raises(InvalidJournalUrl, match="nonsense"):
         await anext(follow("wf-1", journal="nonsense"))

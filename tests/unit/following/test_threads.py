@@ -16,11 +16,11 @@ def workers() -> DaemonPool:
     return DaemonPool(2, name="test")
 
 
-def test_a_call_is_answered(workers: DaemonPool) -> None:
+def test_a_call_returns_its_result(workers: DaemonPool) -> None:
     assert workers.submit(pow, 2, 5).result(PATIENCE_SECONDS) == 32
 
 
-def test_an_exception_reaches_whoever_waits(workers: DaemonPool) -> None:
+def test_an_exception_reaches_the_waiting_caller(workers: DaemonPool) -> None:
     with pytest.raises(ZeroDivisionError):
         workers.submit(divmod, 1, 0).result(PATIENCE_SECONDS)
 
@@ -41,7 +41,7 @@ def test_calls_run_side_by_side_up_to_the_limit(workers: DaemonPool) -> None:
     assert sorted(call.result(PATIENCE_SECONDS) for call in calls) == [0, 0, 1, 1]
 
 
-def test_what_was_submitted_is_done_before_the_end(workers: DaemonPool) -> None:
+def test_submitted_calls_are_done_before_the_end(workers: DaemonPool) -> None:
     calls = [workers.submit(pow, 2, power) for power in range(20)]
 
     workers.shutdown()
@@ -49,7 +49,7 @@ def test_what_was_submitted_is_done_before_the_end(workers: DaemonPool) -> None:
     assert [call.result(0) for call in calls] == [2**power for power in range(20)]
 
 
-def test_what_waits_can_be_cancelled(workers: DaemonPool) -> None:
+def test_waiting_calls_can_be_cancelled(workers: DaemonPool) -> None:
     gate = threading.Event()
     begun = threading.Barrier(3, timeout=PATIENCE_SECONDS)
     under_way = [workers.submit(lambda: (begun.wait(), gate.wait(PATIENCE_SECONDS))) for _ in range(2)]

@@ -29,7 +29,7 @@ async def test_keys_are_handed_over_when_they_are_due_and_never_early() -> None:
     assert fired[1][0] >= 2.00000049
 
 
-async def test_a_key_that_schedules_itself_again_goes_on() -> None:
+async def test_a_key_that_schedules_itself_again_continues() -> None:
     loop = asyncio.get_running_loop()
     times: list[float] = []
 
@@ -46,7 +46,7 @@ async def test_a_key_that_schedules_itself_again_goes_on() -> None:
     assert len(times) == 6
 
 
-async def test_one_that_fails_does_not_stop_the_others() -> None:
+async def test_a_key_that_fails_does_not_stop_the_others() -> None:
     loop = asyncio.get_running_loop()
     failures: list[object] = []
     loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))

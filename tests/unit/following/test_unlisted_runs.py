@@ -41,7 +41,7 @@ def at_once(scan: Callable[[], None]) -> None:
     scan()
 
 
-def test_a_command_scans_four_pages_and_says_that_there_may_be_more() -> None:
+def test_a_command_scans_four_pages_and_reports_that_there_may_be_more() -> None:
     journal = Scanned("theirs", is_whole=False)
 
     found = scan_unlisted(journal)
@@ -84,7 +84,7 @@ def test_a_server_scans_once_in_five_minutes_however_often_its_list_is_read() ->
     assert journal.pages == [BACKGROUND_PAGES] * 2
 
 
-def test_nobody_reads_nothing_is_scanned() -> None:
+def test_without_readers_nothing_is_scanned() -> None:
     journal = Scanned("theirs")
 
     BackgroundScan(journal, clock=FakeClock(), start=at_once)

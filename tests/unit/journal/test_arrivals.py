@@ -23,7 +23,7 @@ from longwatch.model.numbering import NumberSet
         ("0+5", ArrivalCursor(0, NumberSet(((5, 5),)))),
     ],
 )
-def test_a_cursor_and_what_it_says(text: str, arrived: ArrivalCursor) -> None:
+def test_a_cursor_encodes_the_position_and_what_lies_beyond(text: str, arrived: ArrivalCursor) -> None:
     assert ArrivalCursor.of(Cursor(text)) == arrived
     assert arrived.cursor == text
 
@@ -32,12 +32,12 @@ def test_a_cursor_and_what_it_says(text: str, arrived: ArrivalCursor) -> None:
     "text",
     ["+", "+3", "1+", "1+0", "1+2-1", "1+4,2", "1+2,3", "1+a", "1+2-", "1+-2", "1+1-99999999", "²", "1+²"],
 )
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor, match="start"):
         ArrivalCursor.of(Cursor(text))
 
 
-def test_what_lies_beyond_is_taken_in_when_the_position_reaches_it() -> None:
+def test_positions_beyond_are_merged_when_the_position_reaches_them() -> None:
     arrived = ArrivalCursor.of(Cursor("10+3-5,8"))
 
     assert arrived.up_to(9) == arrived
@@ -75,7 +75,7 @@ def test_a_reader_may_leave_a_page_after_any_event(
 
 
 @given(at=times, split=st.integers(0, 12), read=st.integers(0, 12), limit=st.integers(1, 12))
-def test_what_of_a_page_a_reader_has_not_seen(at: list[int], split: int, read: int, limit: int) -> None:
+def test_the_unseen_events_of_a_page_are_returned(at: list[int], split: int, read: int, limit: int) -> None:
     arrivals = [
         (index + 1, Event(run_id="run", event_id=str(index), type="t", occurred_at=each))
         for index, each in enumerate(at)

@@ -57,7 +57,7 @@ async def test_an_error_of_the_journal_is_raised_where_it_was_called() -> None:
             await journal.append([event("a", at=2000)])
 
 
-async def test_several_calls_run_beside_each_other_and_the_loop_goes_on() -> None:
+async def test_several_calls_run_beside_each_other_and_the_loop_continues() -> None:
     slow = SlowToRead()
     async with AsyncJournal(slow, threads=2) as journal:
         reads = [asyncio.create_task(journal.read("wf-1")) for _ in range(2)]

@@ -89,7 +89,7 @@ def test_each_kind_of_value_has_one_form(value: object, text: str) -> None:
     assert decode_payload(text) == {"v": value}
 
 
-def test_a_payload_that_looks_like_a_tag_itself_comes_back() -> None:
+def test_a_payload_that_resembles_a_tag_comes_back() -> None:
     lookalikes: list[dict[str, object]] = [{"$bytes": "x"}, {"$set": []}, {"$map": {}}, {"$decimal": 1}]
 
     assert [decode_payload(encode_payload(payload)) for payload in lookalikes] == lookalikes
@@ -119,7 +119,7 @@ def shuffled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-def test_text_that_is_already_known_is_not_written_again() -> None:
+def test_text_that_is_already_encoded_is_not_encoded_again() -> None:
     assert payload_text(event(payload={"a": 1}, encoded='{"known":1}')) == '{"known":1}'
     assert payload_text(event(payload={"a": 1})) == '{"a":1}'
 
@@ -170,7 +170,7 @@ def test_a_payload_may_nest_so_deep_and_no_deeper() -> None:
         encode_payload(nested(MAX_LEVELS + 1))
 
 
-def test_a_wide_payload_is_not_taken_for_a_deep_one() -> None:
+def test_a_wide_payload_is_not_mistaken_for_a_deep_one() -> None:
     wide: dict[str, object] = {str(number): [{}] for number in range(MAX_LEVELS)}
 
     assert decode_payload(encode_payload(wide)) == wide
@@ -179,7 +179,7 @@ def test_a_wide_payload_is_not_taken_for_a_deep_one() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[1]", "null", '{"$set":[]}', '{"a":{"$bytes":"?"}}', '{"a":NaN}', "[" * 100_000]
 )
-def test_text_that_is_no_payload_is_refused(text: str) -> None:
+def test_text_that_is_not_a_payload_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         decode_payload(text)
 
@@ -205,7 +205,7 @@ def test_text_that_is_no_payload_is_refused(text: str) -> None:
         ("1.5", "a JSON object, not a number"),
     ],
 )
-def test_a_line_that_is_no_object_is_refused_with_the_reason(line: str | bytes, reason: str) -> None:
+def test_a_line_that_is_not_an_object_is_refused_with_the_reason(line: str | bytes, reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
         from_line(line)
 

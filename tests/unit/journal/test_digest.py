@@ -46,12 +46,12 @@ STORED_ONLY = {"ttl": 5, "encoded": '{"a":1}'}
 FULL = event(payload={"a": 1}, producer="p", number=1)
 
 
-def test_every_field_is_known_to_the_tests_of_the_digest() -> None:
+def test_every_field_is_covered_by_the_tests_of_the_digest() -> None:
     assert OTHER.keys() | STORED_ONLY.keys() == Event.__dataclass_fields__.keys()
 
 
 @pytest.mark.parametrize(("name", "value"), OTHER.items())
-def test_the_digest_changes_with_every_field_that_says_something(name: str, value: object) -> None:
+def test_the_digest_changes_with_every_field_that_has_content(name: str, value: object) -> None:
     changed = replace(FULL, **{name: value})  # type: ignore[arg-type]
 
     assert digest(changed) != digest(FULL)
@@ -59,7 +59,7 @@ def test_the_digest_changes_with_every_field_that_says_something(name: str, valu
 
 
 @pytest.mark.parametrize(("name", "value"), STORED_ONLY.items())
-def test_the_digest_does_not_change_with_how_an_event_is_kept(name: str, value: object) -> None:
+def test_the_digest_does_not_change_with_how_an_event_is_stored(name: str, value: object) -> None:
     changed = replace(FULL, **{name: value})  # type: ignore[arg-type]
 
     assert digest(changed) == digest(FULL)
@@ -121,7 +121,7 @@ def test_only_equal_payloads_are_the_same_content(one: object, other: object) ->
         ([1], {1}, False),
     ],
 )
-def test_numbers_are_compared_by_value_and_true_is_no_number(
+def test_numbers_are_compared_by_value_and_true_is_not_a_number(
     one: object, other: object, is_same: bool
 ) -> None:
     assert same_content(event(payload={"v": one}), event(payload={"v": other})) is is_same

@@ -45,7 +45,7 @@ def test_a_tilde_is_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", ["what?.db", "100%25.db", "a#b.db", "with space.db", "Zoë.db", "a&b=c.db"])
-def test_a_file_of_any_name_has_an_address(tmp_path: Path, name: str) -> None:
+def test_a_file_of_any_name_has_a_url(tmp_path: Path, name: str) -> None:
     assert opened_path(sqlite_url(tmp_path / name)) == tmp_path / name
 
 
@@ -57,7 +57,7 @@ def test_a_scheme_is_read_in_any_case(tmp_path: Path) -> None:
     assert opened_path("SQLite:///Runs.db") == tmp_path / "Runs.db"
 
 
-def test_without_an_address_the_settings_say_which(tmp_path: Path) -> None:
+def test_without_a_url_the_settings_decide(tmp_path: Path) -> None:
     settings = Settings(journal=f"sqlite:///{tmp_path}/chosen.db")
 
     with open_journal(settings=settings) as journal:
@@ -71,7 +71,7 @@ def test_without_any_settings_it_is_a_file_in_the_data_directory(tmp_path: Path)
         assert Path(journal.path) == tmp_path / "data" / "longwatch.db"
 
 
-def test_mistakes_in_the_settings_do_not_stop_who_needs_none(tmp_path: Path) -> None:
+def test_mistakes_in_the_settings_do_not_stop_a_caller_that_needs_none(tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text("this is no TOML")
 
     assert isinstance(open_journal("memory://"), MemoryJournal)
@@ -135,7 +135,7 @@ def test_the_clock_that_is_handed_over_decides_what_has_expired() -> None:
         ),
     ],
 )
-def test_an_address_that_nobody_can_open_is_refused_with_advice(url: str, advice: str) -> None:
+def test_an_unsupported_url_is_refused_with_advice(url: str, advice: str) -> None:
     with pytest.raises(InvalidJournalUrl) as refused:
         open_journal(url)
 
@@ -145,7 +145,7 @@ def test_an_address_that_nobody_can_open_is_refused_with_advice(url: str, advice
 
 
 @given(st.text() | st.text(min_size=1).map(lambda rest: f"memory:{rest}"))
-def test_whatever_an_address_holds_it_is_opened_or_refused(url: str) -> None:
+def test_whatever_a_url_holds_it_is_opened_or_refused(url: str) -> None:
     if url.lower().lstrip().startswith(("sqlite:", "dynamodb:")):
         return
 

@@ -36,7 +36,7 @@ def pages(journal: MemoryJournal, run_id: str, limit: int) -> Iterator[list[Even
         after, more = page.cursor, page.more
 
 
-def test_the_very_same_event_appended_again_is_kept_once() -> None:
+def test_the_very_same_event_appended_again_is_stored_once() -> None:
     journal, one = MemoryJournal(), event("a")
 
     journal.append([one, one])
@@ -163,7 +163,7 @@ def test_a_list_cursor_of_another_kind_is_refused(cursor: str) -> None:
         parse_list_cursor(Cursor(cursor))
 
 
-def test_a_list_goes_on_after_a_run_whose_id_has_a_colon() -> None:
+def test_a_list_resumes_after_a_run_whose_id_has_a_colon() -> None:
     journal = MemoryJournal()
     journal.append(
         [

@@ -33,7 +33,7 @@ def test_events_may_wait_behind_a_path_that_can_not_be_read(outbox: str) -> None
     assert may_have_undelivered(outbox, "wf-1")
 
 
-def test_a_pipe_in_place_of_an_outbox_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_instead_of_an_outbox_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "outbox.db")
 
     assert may_have_undelivered(str(tmp_path / "outbox.db"), "wf-1")

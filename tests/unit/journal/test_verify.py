@@ -98,14 +98,14 @@ def test_a_first_event_that_claims_a_predecessor_was_altered() -> None:
     assert verified(events).answer is Completeness.ALTERED
 
 
-def test_altered_and_missing_are_both_told() -> None:
+def test_altered_and_missing_are_both_reported() -> None:
     events = without(produced(30), 20)
     events[4] = replace(events[4], payload={})
 
     assert sentences(verified(events)) == ["altered at 5 of producer p1", "missing 20 of producer p1"]
 
 
-def test_what_was_pruned_is_expired_and_not_missing() -> None:
+def test_pruned_events_are_expired_and_not_missing() -> None:
     found = verified(without(produced(5), 1, 2), expired_before=START_MS + 2500)
 
     assert found.answer is Completeness.EXPIRED
@@ -126,14 +126,14 @@ def test_a_pruned_run_is_expired_although_its_other_producers_are_complete() -> 
 
 
 @pytest.mark.parametrize(
-    ("passed_ms", "answer"),
+    ("passed_ms", "result"),
     [
         (HOUR_MS - 1, Completeness.MISSING),
         (HOUR_MS, Completeness.EXPIRED),
         (2 * HOUR_MS, Completeness.EXPIRED),
     ],
 )
-def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answer: Completeness) -> None:
+def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, result: Completeness) -> None:
     story = Story()
     for number in range(5):
         at = START_MS + number * 1000
@@ -141,10 +141,10 @@ def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answe
 
     found = verified(without(story.events, 1, 2), now_ms=START_MS + passed_ms)
 
-    assert found.answer is answer
+    assert found.answer is result
 
 
-def test_producers_are_judged_one_by_one_and_the_gravest_answer_counts() -> None:
+def test_producers_are_judged_one_by_one_and_the_gravest_result_counts() -> None:
     found = verified(
         [*produced(4), *without(produced(4, producer="p2"), 2), *produced(2, closed=False, producer="p3")]
     )
@@ -163,7 +163,7 @@ def test_events_of_other_producers_are_only_counted() -> None:
     assert (found.unnumbered, found.producers, found.answer) == (3, (), Completeness.OPEN)
 
 
-def test_a_producer_that_went_on_after_stating_its_count_is_open() -> None:
+def test_a_producer_that_continued_after_stating_its_count_is_open() -> None:
     story = Story()
     story.add("note")
     story.close()
@@ -183,7 +183,7 @@ def test_memory_does_not_grow_with_the_run() -> None:
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(1, 11)), st.none() | st.integers(1, 11))
-def test_the_answer_does_not_depend_on_the_order_of_arrival(
+def test_the_result_does_not_depend_on_the_order_of_arrival(
     order: list[int], lost: set[int], forged: int | None
 ) -> None:
     events = produced(12)
@@ -195,7 +195,7 @@ def test_the_answer_does_not_depend_on_the_order_of_arrival(
 
 
 @given(st.sets(st.integers(1, 19)))
-def test_exactly_what_was_lost_is_named(lost: set[int]) -> None:
+def test_exactly_the_lost_events_are_named(lost: set[int]) -> None:
     found = verified([event for event in produced(20) if event.number not in lost])
 
     missing = {n for low, high in found.producers[0].missing for n in range(low, high + 1)}

@@ -205,14 +205,14 @@ def test_later_events_of_a_process_raise_the_lower_edge() -> None:
     assert run.ended_between == (40, 90)
 
 
-def test_a_death_of_before_has_no_upper_edge() -> None:
+def test_a_death_of_an_earlier_version_has_no_upper_edge() -> None:
     run = summary_of(start(1), event("note", 7), event("workflow_error", 8, error_code="producer_dead"))
 
     assert run.ended_between == (7, None)
 
 
 @pytest.mark.parametrize("observed", ["producer_closed", "late_batch", "notified", "operator_note"])
-def test_what_observers_write_is_no_activity(observed: str) -> None:
+def test_observer_events_are_not_activity(observed: str) -> None:
     run = summary_of(start(1), event("note", 5), event(observed, 90))
 
     assert (run.last_event_at, run.last_event_type, run.events) == (5, "note", 3)
@@ -240,7 +240,7 @@ def test_facts_are_bounded_and_merge_to_the_same_in_any_order() -> None:
     assert len(facts.closed) == MAX_CLOSED
 
 
-def test_the_owner_of_the_newest_attempt_is_known_however_often_the_run_was_started() -> None:
+def test_the_owner_of_the_newest_attempt_is_found_however_often_the_run_was_started() -> None:
     events = [
         start(at, f"{at:08x}", ProcessIdentity("h", at, at, boot="b"), f"p{at}") for at in range(1, 200)
     ]
@@ -261,7 +261,7 @@ def test_an_attempt_after_a_crowded_one_is_not_crowded() -> None:
 
 
 @pytest.mark.parametrize("given", ["worker-1", "[redacted]", "", "0123456789ABCDEF"])
-def test_an_id_that_is_no_digest_does_not_make_two_processes_one(given: str) -> None:
+def test_an_id_that_is_not_a_digest_does_not_make_two_processes_one(given: str) -> None:
     one, other = (start(at, attempt, None) for at, attempt in ((1, A), (5, B)))
     named = [
         Event(

@@ -99,7 +99,7 @@ def test_of_two_ends_the_earlier_counts() -> None:
     assert (call.status, call.duration_ms) == ("completed", 10)
 
 
-def test_what_only_the_end_tells_is_kept() -> None:
+def test_fields_that_only_the_end_has_are_part_of_the_call() -> None:
     start = event("tool_call", 10, call_id="c1")
     end = Event(
         run_id="wf-1",
@@ -179,11 +179,11 @@ def test_calls_without_an_id_are_named_by_their_first_event() -> None:
 
 
 @pytest.mark.parametrize("type", ["workflow_start", "node_stream", "note", "AGENT_INVOCATION_STARTED"])
-def test_other_events_are_no_part_of_a_call(type: str) -> None:
+def test_other_events_are_not_part_of_a_call(type: str) -> None:
     assert mark_of(event(type, 10, call_id="c1")) is None
 
 
-def test_a_call_that_nobody_told_of_cannot_be_made() -> None:
+def test_a_call_without_events_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="neither a start nor an end"):
         Call("c1")
 

@@ -86,7 +86,7 @@ def test_an_event_no_journal_may_hold_is_refused_with_the_reason(
         {"agent_name": "Zoë 🦊"},
     ],
 )
-def test_an_event_at_the_edge_of_what_is_allowed_is_kept(fields: dict[str, object]) -> None:
+def test_an_event_at_the_edge_of_what_is_allowed_is_accepted(fields: dict[str, object]) -> None:
     made = event(**fields)
 
     assert {name: getattr(made, name) for name in fields} == fields
@@ -147,7 +147,7 @@ def test_every_spelling_of_a_call_status_is_read(word: str, status: str) -> None
 
 
 @pytest.mark.parametrize("word", ["started", "completed", "failed", "skipped", "cancelled"])
-def test_our_own_words_and_unknown_ones_stay(word: str) -> None:
+def test_our_own_statuses_and_unknown_ones_stay(word: str) -> None:
     assert call_status(word) == word
 
 
@@ -228,7 +228,7 @@ def test_the_name_on_the_event_beats_the_one_in_its_payload() -> None:
     assert AgentSpan.of(named).agent_name == ToolCall.of(named).agent_name == "writer"
 
 
-def test_only_text_is_taken_for_text() -> None:
+def test_only_text_is_read_as_text() -> None:
     assert text_of({"a": 1, "b": "", "c": "found"}, "a", "b", "c", "d") == "found"
     assert text_of({"a": 1}, "a", "b") is None
 
@@ -250,7 +250,7 @@ def test_only_text_is_taken_for_text() -> None:
         (10**400, None),
     ],
 )
-def test_only_numbers_one_can_count_with_are_taken_for_numbers(value: object, number: float | None) -> None:
+def test_only_finite_numbers_are_read_as_numbers(value: object, number: float | None) -> None:
     assert number_of({"a": value}, "a") == number
 
 

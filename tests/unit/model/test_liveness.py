@@ -93,7 +93,7 @@ def judged(lifecycle: Lifecycle, *, now: int = NOW, **seen: Observation) -> Live
         (judged(replace(facts(), dropped=(2, "r", 1, "e")), owner=GONE), False, ["crowded"]),
     ],
 )
-def test_a_run_died_only_if_every_process_is_known_to_be_gone(
+def test_a_run_died_only_if_every_process_is_certainly_gone(
     found: Liveness, has_died: bool, conditions: list[str]
 ) -> None:
     assert (found.death is not None) is has_died
@@ -119,7 +119,7 @@ def test_the_interval_is_as_narrow_as_what_was_observed(
     assert (ending.status, ending.not_before, ending.not_after) == (Status.DIED, *between)
 
 
-def test_the_ending_has_a_place_and_no_time() -> None:
+def test_the_ending_has_a_position_and_no_time() -> None:
     death = judged(facts(with_child=True), owner=GONE, child=GONE).death
 
     assert death is not None

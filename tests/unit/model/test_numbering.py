@@ -36,7 +36,7 @@ def test_numbers_added_one_by_one_are_the_set_of_them(added: list[int]) -> None:
 
 
 @given(sets)
-def test_a_set_is_asked_the_same_questions_with_the_same_answers(model: set[int]) -> None:
+def test_a_number_set_behaves_like_a_set(model: set[int]) -> None:
     numbers = NumberSet.of(model)
 
     assert len(numbers) == len(model)
@@ -66,12 +66,12 @@ def test_gaps_are_what_is_missing_up_to_the_highest_number_or_the_stated_one(
     assert is_tidy(gaps)
 
 
-def test_something_else_than_a_number_is_in_no_set() -> None:
+def test_a_value_other_than_a_number_is_in_no_set() -> None:
     assert "1" not in NumberSet.of([1])
     assert None not in NumberSet.of([1])
 
 
-def test_a_long_row_is_kept_as_one_range() -> None:
+def test_a_long_row_is_stored_as_one_range() -> None:
     numbers = NO_NUMBERS
     for number in range(1, 1001):
         numbers = numbers.with_number(number)

@@ -164,7 +164,7 @@ def test_a_run_is_silent_after_more_than_a_minute_without_events(quiet_ms: int, 
     assert [condition.name for condition in found] == (["silent"] if is_silent else [])
 
 
-def test_a_silent_run_says_how_long_and_stays_open() -> None:
+def test_a_silent_run_states_how_long_and_stays_open() -> None:
     run = run_of(event("note", 1000))
 
     (condition,) = conditions(run, now_ms=91_000, silent_after_ms=10_000)

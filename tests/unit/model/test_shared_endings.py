@@ -17,7 +17,7 @@ CASES = json.loads((Path(__file__).parents[2] / "fixtures" / "endings.json").rea
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_a_run_stands_as_the_shared_cases_say(case: dict[str, Any]) -> None:
+def test_a_run_has_the_status_of_the_shared_cases(case: dict[str, Any]) -> None:
     events = [Event(**event) for event in case["events"]]
     for ordered in (events, events[::-1]):
         run = fold(ordered)

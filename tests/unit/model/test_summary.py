@@ -24,7 +24,7 @@ def summary_of(*events: Event) -> RunSummary:
     return summary
 
 
-def test_a_run_that_nobody_ended_is_running() -> None:
+def test_a_run_without_an_ending_is_running() -> None:
     run = summary_of(event("workflow_start", 10, name="report"), event("tool_call", 30, agent="writer"))
 
     assert (run.status, run.ended_at, run.error) == (Status.RUNNING, None, None)
@@ -51,17 +51,17 @@ def test_every_terminal_event_ends_a_run(type: str, status: Status) -> None:
 
 
 @pytest.mark.parametrize(("word", "status"), STATUS_WORDS.items())
-def test_a_terminal_event_can_say_more_in_every_spelling(word: str, status: Status) -> None:
+def test_a_terminal_event_can_state_more_in_every_spelling(word: str, status: Status) -> None:
     assert summary_of(event("workflow_complete", 10, status=word)).status is status
     assert summary_of(event("workflow_error", 10, status=word.upper())).status is status
 
 
-def test_a_word_nobody_knows_leaves_what_the_type_says() -> None:
+def test_an_unknown_status_leaves_the_meaning_of_the_type() -> None:
     assert summary_of(event("workflow_error", 10, status="melted")).status is Status.FAILED
 
 
 @pytest.mark.parametrize("field", ["error", "error_message"])
-def test_what_went_wrong_is_read_in_both_spellings(field: str) -> None:
+def test_the_error_message_is_read_in_both_spellings(field: str) -> None:
     assert summary_of(event("workflow_error", 10, **{field: "boom"})).error == "boom"
 
 
@@ -110,7 +110,7 @@ def test_of_two_terminal_events_one_counts(one: Event, other: Event, status: Sta
 
 
 @pytest.mark.parametrize(("type", "kind"), STARTS.items())
-def test_every_start_says_what_kind_of_run_it_starts(type: str, kind: str) -> None:
+def test_every_start_names_the_kind_of_run_it_starts(type: str, kind: str) -> None:
     assert summary_of(event(type, 10)).kind == kind
 
 
@@ -142,7 +142,7 @@ def test_of_two_starts_the_earlier_counts() -> None:
     assert run.name == "first"
 
 
-def test_of_two_events_in_one_millisecond_the_last_is_known_by_its_order() -> None:
+def test_of_two_events_in_one_millisecond_the_last_is_decided_by_their_order() -> None:
     events = [
         Event(run_id="wf-1", event_id=f"e{n}", type=f"t{n}", occurred_at=10, producer="p", number=n)
         for n in (2, 10, 1)
@@ -170,7 +170,7 @@ def test_every_run_among_the_events_has_its_own_summary() -> None:
     assert summarise([]) == {}
 
 
-def test_an_event_that_ends_nothing_is_no_ending() -> None:
+def test_an_event_that_ends_nothing_is_not_an_ending() -> None:
     assert Ending.of(event("note", 10)) is None
 
 

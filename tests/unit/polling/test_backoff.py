@@ -92,7 +92,7 @@ def test_jitter_takes_its_share_off_the_delay(draw: float, expected: float) -> N
     assert backoff.failed(draw=lambda: draw).delay == expected
 
 
-def test_the_drawn_delay_stays_the_same_however_often_it_is_looked_at() -> None:
+def test_the_drawn_delay_stays_the_same_however_often_it_is_read() -> None:
     draws = iter([0.1, 0.9])
     backoff = Backoff(8, 2, 8, jitter=1).failed(draw=lambda: next(draws))
 

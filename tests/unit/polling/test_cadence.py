@@ -24,7 +24,7 @@ def test_while_it_fails_the_backoff_decides_and_one_success_ends_that() -> None:
     assert delays == [0.5, 1, 2, 4, 0.5, 1, 0.5]
 
 
-def test_a_failure_is_told_with_its_count_and_the_last_error() -> None:
+def test_a_failure_is_reported_with_its_count_and_the_last_error() -> None:
     once = ALWAYS_500_MS.failed(Throttled("too many requests"))
     twice = once.failed(TimeoutError())
 
@@ -35,7 +35,7 @@ def test_a_failure_is_told_with_its_count_and_the_last_error() -> None:
     assert twice.succeeded(0) == ALWAYS_500_MS
 
 
-def test_it_gives_up_at_the_sixth_failure_and_says_so() -> None:
+def test_it_gives_up_at_the_sixth_failure_and_reports_it() -> None:
     cadence = Cadence(Ramp(), REQUEST_BACKOFF)
 
     for _ in range(6):
@@ -46,7 +46,7 @@ def test_it_gives_up_at_the_sixth_failure_and_says_so() -> None:
     assert cadence.reason == "gave up after 6 failures in a row: OSError: refused"
 
 
-def test_interest_revives_what_gave_up_and_what_had_no_news() -> None:
+def test_interest_revives_schedules_that_gave_up_or_had_no_news() -> None:
     gave_up = Cadence(Ramp(), Backoff(1, 1, 1, max_retries=0)).failed("no answer")
     quiet = Cadence(Ramp()).succeeded(0).succeeded(120, news=False)
 
@@ -57,7 +57,7 @@ def test_interest_revives_what_gave_up_and_what_had_no_news() -> None:
         assert cadence.after_activity(500).reason is None
 
 
-def test_interest_does_not_mend_what_fails() -> None:
+def test_interest_does_not_reset_failures() -> None:
     failing = ALWAYS_500_MS.failed().failed()
 
     assert failing.after_activity(1).next_delay == failing.next_delay == 2

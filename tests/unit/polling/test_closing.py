@@ -63,15 +63,15 @@ async def test_a_closed_manager_refuses_work() -> None:
 
 
 @pytest.mark.looptime
-async def test_who_waits_for_an_answer_is_told_that_none_will_come() -> None:
+async def test_a_caller_that_waits_for_a_result_is_notified_that_none_will_come() -> None:
     manager = PollingManager(max_concurrent=1)
     fetches = [asyncio.create_task(manager.fetch(key, Source(seconds=1.0).poll)) for key in range(3)]
     await asyncio.sleep(0.5)
 
     await manager.aclose()
 
-    for answer in await asyncio.gather(*fetches, return_exceptions=True):
-        assert isinstance(answer, NotWorthAnotherTry)
+    for response in await asyncio.gather(*fetches, return_exceptions=True):
+        assert isinstance(response, NotWorthAnotherTry)
 
 
 @pytest.mark.looptime
@@ -131,18 +131,18 @@ async def test_ten_thousand_keys_are_waited_for_by_one_task() -> None:
 
 @pytest.mark.looptime
 async def test_closing_does_not_wait_for_a_thread() -> None:
-    started, answer = threading.Event(), threading.Event()
+    started, response = threading.Event(), threading.Event()
 
     def slow() -> None:
         started.set()
-        answer.wait()
+        response.wait()
 
     manager = PollingManager()
     manager.register("a", slow, 1.0)
     await until(started.is_set)
 
     await manager.aclose()
-    answer.set()
+    response.set()
 
     assert others() == set()
 
@@ -247,7 +247,7 @@ async def test_a_closed_manager_of_the_process_is_replaced() -> None:
     second.register("a", Source().poll, 1.0).dispose()
 
 
-def test_outside_an_event_loop_the_message_says_what_to_do() -> None:
+def test_outside_an_event_loop_the_message_states_the_next_step() -> None:
     with pytest.raises(InvalidInput, match="from a coroutine"):
         polling_manager()
     with pytest.raises(InvalidInput, match="call_soon_threadsafe"):
@@ -267,7 +267,7 @@ def test_a_manager_of_another_loop_is_refused() -> None:
 
 
 @pytest.mark.looptime
-async def test_who_cancels_every_task_has_closed_the_manager() -> None:
+async def test_cancelling_every_task_closes_the_manager() -> None:
     manager = polling_manager()
     manager.register("a", Source().poll, 10.0)
     await asyncio.sleep(1)
@@ -280,7 +280,7 @@ async def test_who_cancels_every_task_has_closed_the_manager() -> None:
     assert polling_manager() is not manager
 
 
-def test_control_c_ends_a_program_that_polls_with_nothing_to_complain_about() -> None:
+def test_control_c_ends_a_program_that_polls_without_an_error() -> None:
     program = """
 import asyncio, itertools
 from longwatch.polling import polling_manager

@@ -33,7 +33,7 @@ def test_keys_come_out_by_slots_and_then_as_they_were_scheduled() -> None:
     assert queue.pop_due(10) == ["a", "b2", "b1", "c"]
 
 
-def test_the_next_moment_is_known_and_forgets_what_was_cancelled() -> None:
+def test_the_next_due_time_leaves_out_cancelled_keys() -> None:
     queue: DueQueue[str] = DueQueue()
     assert queue.next_at() is None
 

@@ -55,7 +55,7 @@ async def test_one_key_that_fails_does_not_slow_the_others(manager: PollingManag
     assert good.started == [0, 1, 2, 3, 4, 5]
 
 
-async def test_a_touch_and_a_new_subscriber_revive_what_gave_up(manager: PollingManager) -> None:
+async def test_a_touch_and_a_new_subscriber_revive_a_key_that_gave_up(manager: PollingManager) -> None:
     source = Source()
     source.error = OSError("refused")
     manager.register("a", source.poll, 1.0, on_error=lambda error: None)
@@ -81,7 +81,7 @@ async def test_a_new_subscriber_waits_for_a_backoff_that_has_not_given_up(manage
     assert source.started == [0, 2, 6]
 
 
-async def test_a_failure_nobody_listens_to_is_logged(
+async def test_a_failure_without_a_listener_is_logged(
     manager: PollingManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = Source()
@@ -96,7 +96,7 @@ async def test_a_failure_nobody_listens_to_is_logged(
     assert messages[-1].endswith("call touch() to resume")
 
 
-async def test_a_poll_without_an_answer_is_a_failure_and_gives_its_place_back() -> None:
+async def test_a_poll_without_a_response_is_a_failure_and_frees_its_slot() -> None:
     hanging, good, errors = Source(seconds=10_000), Source(), list[Exception]()
 
     async with PollingManager(max_concurrent=1, timeout_seconds=5) as manager:

@@ -12,18 +12,18 @@ from tests.unit.polling.virtual import Source, others
 pytestmark = pytest.mark.looptime
 
 
-async def test_all_who_ask_at_the_same_time_share_one_request() -> None:
+async def test_concurrent_callers_share_one_request() -> None:
     source = Source(seconds=0.3, value=7)
 
     async with PollingManager() as manager:
-        answers = await asyncio.gather(*(manager.fetch("a", source.poll) for _ in range(100)))
+        responses = await asyncio.gather(*(manager.fetch("a", source.poll) for _ in range(100)))
 
-        assert answers == [7] * 100
+        assert responses == [7] * 100
         assert source.started == [0]
         assert manager.metrics.shared == 99
 
 
-async def test_who_asks_within_500_ms_of_the_answer_gets_it_again() -> None:
+async def test_a_caller_within_500_ms_of_the_response_gets_it_again() -> None:
     source = Source(seconds=0.3)
 
     async with PollingManager() as manager:
@@ -38,7 +38,7 @@ async def test_who_asks_within_500_ms_of_the_answer_gets_it_again() -> None:
         assert manager.metrics.cache_hits == 1
 
 
-async def test_a_cache_of_no_time_is_no_cache() -> None:
+async def test_a_cache_time_of_zero_disables_the_cache() -> None:
     source = Source()
 
     async with PollingManager(cache_seconds=0) as manager:
@@ -70,22 +70,22 @@ async def test_requests_of_different_keys_keep_to_the_limit() -> None:
     assert source.most_at_once == 3
 
 
-async def test_a_failure_is_raised_to_everybody_and_not_cached() -> None:
+async def test_a_failure_is_raised_to_every_caller_and_not_cached() -> None:
     source, error = Source(seconds=0.1), OSError("refused")
     source.error = error
 
     async with PollingManager() as manager:
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(manager.fetch("a", source.poll) for _ in range(3)), return_exceptions=True
         )
         source.error = None
 
-        assert answers == [error] * 3
+        assert responses == [error] * 3
         assert await manager.fetch("a", source.poll) == "same"
         assert manager.metrics.failures == 1
 
 
-async def test_one_who_gives_up_leaves_the_request_to_the_others() -> None:
+async def test_a_caller_that_gives_up_leaves_the_request_to_the_others() -> None:
     source = Source(seconds=1.0, value=7)
 
     async with PollingManager() as manager:
@@ -98,7 +98,7 @@ async def test_one_who_gives_up_leaves_the_request_to_the_others() -> None:
         assert source.cancelled == 0
 
 
-async def test_when_the_last_one_gives_up_the_request_is_cancelled() -> None:
+async def test_when_the_last_caller_gives_up_the_request_is_cancelled() -> None:
     source = Source(seconds=1.0)
 
     async with PollingManager() as manager:
@@ -111,7 +111,7 @@ async def test_when_the_last_one_gives_up_the_request_is_cancelled() -> None:
         assert manager.metrics.keys == manager.metrics.in_flight == 0
 
 
-async def test_a_request_that_nobody_waits_for_any_more_never_starts() -> None:
+async def test_a_request_that_no_caller_waits_for_any_more_never_starts() -> None:
     source = Source(seconds=1.0)
 
     async with PollingManager(max_concurrent=1) as manager:
@@ -126,7 +126,7 @@ async def test_a_request_that_nobody_waits_for_any_more_never_starts() -> None:
         assert manager.metrics.queued == 0
 
 
-async def test_a_fetch_and_a_subscription_share_requests_and_answers() -> None:
+async def test_a_fetch_and_a_subscription_share_requests_and_responses() -> None:
     source, results = Source(seconds=0.2), list[object]()
 
     async with PollingManager() as manager:
@@ -144,7 +144,7 @@ async def test_a_fetch_and_a_subscription_share_requests_and_answers() -> None:
         assert len(results) == 2
 
 
-async def test_a_subscription_after_a_fetch_gets_its_answer_and_goes_on_from_there() -> None:
+async def test_a_subscription_after_a_fetch_gets_its_response_and_continues_from_there() -> None:
     source, results = Source(value=7), list[object]()
 
     async with PollingManager() as manager:
@@ -210,7 +210,7 @@ async def test_a_fetch_goes_through_a_pause() -> None:
         assert source.started == [0]
 
 
-async def test_of_a_fetch_that_waits_in_a_pause_and_gives_up_nothing_stays_queued() -> None:
+async def test_a_fetch_that_gives_up_in_a_pause_leaves_nothing_queued() -> None:
     source = Source(seconds=1.0)
 
     async with PollingManager(max_concurrent=1) as manager:

@@ -15,7 +15,7 @@ from tests.unit.polling.virtual import Source, now
 pytestmark = pytest.mark.looptime
 
 
-async def test_it_looks_at_once_and_then_at_the_interval(manager: PollingManager) -> None:
+async def test_it_polls_at_once_and_then_at_the_interval(manager: PollingManager) -> None:
     source, results = Source(value=1), list[object]()
 
     manager.register("a", source.poll, 2.0, on_result=results.append)
@@ -115,7 +115,7 @@ async def test_a_touch_quickens_a_ramp_that_has_slowed_down_and_postpones_nothin
     assert len(source.started) >= 5
 
 
-async def test_touching_what_nobody_watches_does_nothing(manager: PollingManager) -> None:
+async def test_touching_a_key_without_subscribers_does_nothing(manager: PollingManager) -> None:
     manager.touch("nobody")
     manager.touch()
 
@@ -215,7 +215,7 @@ async def test_a_new_subscriber_within_500_ms_gets_the_cached_result_without_a_r
     assert manager.metrics.cache_hits == 1
 
 
-async def test_a_new_subscriber_after_500_ms_is_looked_for_at_once(manager: PollingManager) -> None:
+async def test_a_new_subscriber_after_500_ms_is_polled_for_at_once(manager: PollingManager) -> None:
     source, results = Source(value=1), list[object]()
     manager.register("a", source.poll, 10.0)
     await asyncio.sleep(0.5)
@@ -227,7 +227,9 @@ async def test_a_new_subscriber_after_500_ms_is_looked_for_at_once(manager: Poll
     assert results == [1]
 
 
-async def test_a_cached_result_is_not_delivered_to_one_who_left_at_once(manager: PollingManager) -> None:
+async def test_a_cached_result_is_not_delivered_to_a_subscriber_that_left_at_once(
+    manager: PollingManager,
+) -> None:
     results = list[object]()
     manager.register("a", Source().poll, 10.0)
     await asyncio.sleep(0.1)
@@ -252,7 +254,7 @@ async def test_at_most_three_requests_are_in_flight(manager: PollingManager) -> 
     assert source.most_at_once == 3
 
 
-async def test_those_who_wait_are_served_in_the_order_in_which_they_fell_due() -> None:
+async def test_waiting_keys_are_served_in_the_order_in_which_they_fell_due() -> None:
     asked = list[str]()
 
     def poll_of(key: str) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -292,7 +294,7 @@ async def test_states_are_there_to_be_shown(manager: PollingManager) -> None:
 
 
 @pytest.mark.parametrize("interval", [0, -1, float("nan")])
-async def test_what_is_no_interval_is_refused_and_changes_nothing(
+async def test_an_invalid_interval_is_refused_and_changes_nothing(
     manager: PollingManager, interval: float
 ) -> None:
     with pytest.raises(InvalidInput, match="seconds above 0"):

@@ -12,7 +12,7 @@ from tests.unit.polling.virtual import Source
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_pause_keeps_everything_and_resuming_looks_at_once(manager: PollingManager) -> None:
+async def test_a_pause_preserves_everything_and_resuming_polls_at_once(manager: PollingManager) -> None:
     source = Source()
     manager.register("a", source.poll, 10.0)
     await asyncio.sleep(12)
@@ -43,7 +43,7 @@ async def test_a_pause_does_not_count_as_two_minutes_without_news(manager: Polli
     assert source.started[-5:] == [1010.5, 1011.5, 1012.5, 1013.5, 1014.5]
 
 
-async def test_what_is_in_flight_at_a_pause_is_delivered_and_what_is_queued_waits(
+async def test_requests_in_flight_at_a_pause_are_delivered_and_queued_ones_wait(
     manager: PollingManager,
 ) -> None:
     source, results = Source(seconds=1.0), list[int]()
@@ -60,7 +60,7 @@ async def test_what_is_in_flight_at_a_pause_is_delivered_and_what_is_queued_wait
     assert set(results[3:]) > {3, 4}
 
 
-async def test_after_a_pause_what_fails_waits_for_the_rest_of_its_backoff(manager: PollingManager) -> None:
+async def test_after_a_pause_a_failing_key_waits_for_the_rest_of_its_backoff(manager: PollingManager) -> None:
     source = Source()
     source.error = OSError("refused")
     registration = manager.register("a", source.poll, 1.0, on_error=lambda error: None)
@@ -75,7 +75,9 @@ async def test_after_a_pause_what_fails_waits_for_the_rest_of_its_backoff(manage
     assert registration.state.failures == 3
 
 
-async def test_who_registers_during_a_pause_is_looked_for_when_it_ends(manager: PollingManager) -> None:
+async def test_a_subscriber_that_registers_during_a_pause_is_polled_for_when_it_ends(
+    manager: PollingManager,
+) -> None:
     source = Source()
     manager.pause()
 

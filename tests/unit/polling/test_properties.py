@@ -25,7 +25,7 @@ SECONDS = st.sampled_from([0.0, 0.05, 0.3, 0.6, 1.7])
 
 
 @given(polls=st.lists(st.tuples(st.integers(1, 300), st.integers(0, 200)), min_size=1, max_size=12))
-def test_whoever_is_due_is_overtaken_at_most_once_by_each_of_the_others(polls: list[tuple[int, int]]) -> None:
+def test_a_due_key_is_overtaken_at_most_once_by_each_of_the_others(polls: list[tuple[int, int]]) -> None:
     starts: list[tuple[float, int]] = []  # moment, key
     ends: list[tuple[float, int]] = []
 
@@ -61,7 +61,7 @@ def test_whoever_is_due_is_overtaken_at_most_once_by_each_of_the_others(polls: l
     ),
     seconds=SECONDS,
 )
-def test_however_many_share_a_key_it_is_asked_as_if_there_were_one(
+def test_a_shared_key_is_polled_as_if_it_had_one_subscriber(
     subscribers: list[tuple[int, float]], seconds: float
 ) -> None:
     at_once = most_at_once = calls = 0
@@ -180,7 +180,7 @@ STEPS = st.one_of(
     keys=st.lists(KEY, max_size=6),
     steps=st.lists(STEPS, max_size=40),
 )
-def test_whatever_happens_nothing_is_stale_and_everything_goes_on_and_ends(
+def test_whatever_happens_nothing_is_stale_and_everything_continues_and_ends(
     seconds: dict[int, float], keys: list[int], steps: list[Any]
 ) -> None:
     in_virtual_time(_live(seconds, [*(("register", key, 1.0) for key in keys), *steps]))

@@ -21,7 +21,7 @@ def test_a_public_name_is_there_and_in_the_reference(name: str) -> None:
     assert name in dir(polling)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"'longwatch\.polling' has no attribute 'nothing'"):
         polling.nothing  # noqa: B018
 

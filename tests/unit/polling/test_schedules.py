@@ -35,7 +35,7 @@ def poll_times(
     return found
 
 
-def test_document_000_looks_every_500_milliseconds() -> None:
+def test_the_default_schedule_polls_every_500_milliseconds() -> None:
     assert poll_times(JOURNAL_INTERVAL, FakeClock(), until=2) == [0, 0.5, 1, 1.5, 2]
 
 
@@ -48,7 +48,7 @@ def test_a_fixed_interval_never_slows_down_and_never_stops() -> None:
     assert set(clock.slept) == {60}
 
 
-def test_the_ramp_looks_every_second_for_30_seconds() -> None:
+def test_the_ramp_polls_every_second_for_30_seconds() -> None:
     clock = FakeClock()
 
     found = poll_times(Ramp(), clock, until=30)
@@ -56,7 +56,7 @@ def test_the_ramp_looks_every_second_for_30_seconds() -> None:
     assert found == [float(second) for second in range(31)]
 
 
-def test_after_30_seconds_the_ramp_slows_down_by_half_at_each_look_up_to_5_seconds() -> None:
+def test_after_30_seconds_the_ramp_slows_down_by_half_at_each_poll_up_to_5_seconds() -> None:
     clock = FakeClock()
 
     poll_times(Ramp(), clock, until=60)
@@ -65,7 +65,7 @@ def test_after_30_seconds_the_ramp_slows_down_by_half_at_each_look_up_to_5_secon
     assert clock.slept[30:36] == [1.5, 2.25, 3.375, 5, 5, 5]
 
 
-def test_the_ramp_stops_at_the_first_look_two_minutes_after_the_last_news() -> None:
+def test_the_ramp_stops_at_the_first_poll_two_minutes_after_the_last_news() -> None:
     clock = FakeClock()
 
     found = poll_times(Ramp(), clock, until=1_000)
@@ -82,7 +82,7 @@ def test_news_keeps_the_ramp_alive_and_does_not_quicken_it() -> None:
     assert clock.slept[31:35] == [2.25, 3.375, 5, 5]
 
 
-def test_a_ramp_that_stopped_says_why_and_begins_again_when_touched() -> None:
+def test_a_ramp_that_stopped_has_a_reason_and_starts_again_when_touched() -> None:
     stopped = Ramp().after_poll(0, news=True).after_poll(120, news=False)
 
     again = stopped.after_activity(500)
@@ -153,7 +153,7 @@ def test_a_phase_changes_the_delay_of_the_next_poll() -> None:
     assert phased.reason is None
 
 
-def test_phases_of_ones_own_can_be_values_in_a_set() -> None:
+def test_custom_phases_can_be_values_in_a_set() -> None:
     assert len({Phased({"a": 1.0}, "a"), Phased({"A": 1.0}, "a"), Phased({"a": 1.0}, "b")}) == 2
 
 
@@ -167,7 +167,7 @@ def test_the_soonest_of_several_decides_and_one_that_stopped_does_not_stop_the_o
     assert (old.delay, old.reason) == (10, None)
 
 
-def test_when_the_last_that_goes_on_has_left_the_soonest_stops_and_says_why() -> None:
+def test_when_the_last_active_schedule_has_left_the_soonest_stops_with_a_reason() -> None:
     both = Soonest().joined(10.0).joined(None).after_poll(0, news=True).after_poll(200, news=False)
 
     left = both.left(10.0)
@@ -177,7 +177,7 @@ def test_when_the_last_that_goes_on_has_left_the_soonest_stops_and_says_why() ->
     assert (Soonest().delay, Soonest().reason) == (None, "no subscribers")
 
 
-def test_a_look_at_fixed_intervals_alone_makes_no_new_value() -> None:
+def test_a_poll_at_fixed_intervals_alone_makes_no_new_value() -> None:
     soonest = Soonest().joined(10.0).joined(2.0)
 
     assert soonest.after_poll(0, news=True) is soonest
@@ -185,7 +185,7 @@ def test_a_look_at_fixed_intervals_alone_makes_no_new_value() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, "2"])
-def test_what_is_no_interval_is_refused(seconds: float) -> None:
+def test_an_invalid_interval_is_refused(seconds: float) -> None:
     with pytest.raises(InvalidInput, match="seconds above 0"):
         schedule_for(seconds)
     with pytest.raises(InvalidInput, match="seconds above 0"):
@@ -194,7 +194,7 @@ def test_what_is_no_interval_is_refused(seconds: float) -> None:
         Phased({"pending": seconds})
 
 
-def test_a_ramp_that_leads_downwards_is_refused() -> None:
+def test_a_decreasing_ramp_is_refused() -> None:
     with pytest.raises(InvalidInput, match="Invalid ramp from"):
         Ramp(first=6.0)
     with pytest.raises(InvalidInput, match="Invalid ramp from"):

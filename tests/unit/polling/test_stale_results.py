@@ -28,7 +28,7 @@ async def test_leaving_during_a_request_drops_its_result_and_cancels_it() -> Non
         assert manager.metrics.in_flight == 0
 
 
-async def test_leaving_before_a_request_has_begun_gives_its_place_back() -> None:
+async def test_leaving_before_a_request_has_begun_frees_its_slot() -> None:
     source = Source()
 
     async with PollingManager(max_concurrent=1) as manager:
@@ -76,10 +76,10 @@ async def test_the_same_when_the_old_poll_will_not_be_cancelled() -> None:
 
 
 async def test_the_same_when_the_old_poll_is_in_a_thread() -> None:
-    answer, new = threading.Event(), list[object]()
+    response, new = threading.Event(), list[object]()
 
     def slow() -> str:
-        answer.wait()
+        response.wait()
         return "old"
 
     async with PollingManager() as manager:
@@ -88,7 +88,7 @@ async def test_the_same_when_the_old_poll_is_in_a_thread() -> None:
         manager.register("a", Source(value="new").poll, 10.0, on_result=new.append)
         await until(lambda: bool(new))
         assert manager.metrics.in_flight == 1  # the thread keeps its place until it is done
-        answer.set()
+        response.set()
         await until(lambda: not manager.metrics.in_flight)
 
     assert new == ["new"]
@@ -112,7 +112,7 @@ async def test_an_old_failure_does_not_count_against_the_new_registration() -> N
         assert registration.state.failures == 0
 
 
-async def test_an_answer_that_only_a_fetch_still_waits_for_goes_to_the_fetch_alone() -> None:
+async def test_a_response_that_only_a_fetch_still_waits_for_goes_to_the_fetch_alone() -> None:
     source, new = Source(seconds=1.0, value="old"), list[object]()
 
     async with PollingManager() as manager:

@@ -21,7 +21,7 @@ def bad(value: object) -> None:
     raise ValueError(f"cannot take {value}")
 
 
-async def test_a_subscriber_that_raises_hurts_nobody_and_hears_of_it() -> None:
+async def test_a_subscriber_that_raises_is_notified_and_affects_no_other() -> None:
     results, errors = list[object](), list[Exception]()
 
     async with PollingManager() as manager:
@@ -34,7 +34,7 @@ async def test_a_subscriber_that_raises_hurts_nobody_and_hears_of_it() -> None:
         assert registration.state.failures == 0
 
 
-async def test_a_subscriber_that_raises_and_does_not_listen_is_logged(
+async def test_a_subscriber_that_raises_without_an_error_listener_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with PollingManager() as manager:
@@ -101,7 +101,7 @@ async def test_a_subscriber_may_register_pause_and_close_in_its_callback() -> No
 
 
 async def test_a_plain_function_is_called_in_a_thread_and_its_result_delivered_on_the_loop() -> None:
-    called_in, told_in = list[int](), list[int]()
+    called_in, delivered_in = list[int](), list[int]()
     done = asyncio.Event()
 
     def blocking() -> str:
@@ -109,15 +109,15 @@ async def test_a_plain_function_is_called_in_a_thread_and_its_result_delivered_o
         return "answer"
 
     def deliver(value: str) -> None:
-        told_in.append(threading.get_ident())
+        delivered_in.append(threading.get_ident())
         done.set()
 
     async with PollingManager() as manager:
         manager.register("a", blocking, 10.0, on_result=deliver)
         await done.wait()
 
-    assert told_in == [threading.get_ident()]
-    assert called_in != told_in
+    assert delivered_in == [threading.get_ident()]
+    assert called_in != delivered_in
 
 
 async def test_whatever_can_be_called_can_be_polled() -> None:
@@ -125,17 +125,17 @@ async def test_whatever_can_be_called_can_be_polled() -> None:
         async def __call__(self) -> str:
             return "called"
 
-    async def answer(value: str) -> str:
+    async def response(value: str) -> str:
         return value
 
     async with PollingManager() as manager:
         assert await manager.fetch("object", Asks()) == "called"
-        assert await manager.fetch("partial", partial(answer, "partly")) == "partly"
-        assert await manager.fetch("lambda", lambda: answer("wrapped")) == "wrapped"
+        assert await manager.fetch("partial", partial(response, "partly")) == "partly"
+        assert await manager.fetch("lambda", lambda: response("wrapped")) == "wrapped"
         assert await manager.fetch("constant", lambda: "plain") == "plain"
 
 
-async def test_what_a_thread_raises_is_raised_here() -> None:
+async def test_an_exception_in_a_thread_is_raised_here() -> None:
     def refused() -> None:
         raise OSError("refused")
 
@@ -150,7 +150,7 @@ async def test_what_a_thread_raises_is_raised_here() -> None:
 
 
 async def test_threads_keep_to_the_limit_too() -> None:
-    lock, answer = threading.Lock(), threading.Event()
+    lock, response = threading.Lock(), threading.Event()
     at_once = most = 0
 
     def slow() -> None:
@@ -158,7 +158,7 @@ async def test_threads_keep_to_the_limit_too() -> None:
         with lock:
             at_once += 1
             most = max(most, at_once)
-        answer.wait()
+        response.wait()
         with lock:
             at_once -= 1
 
@@ -166,7 +166,7 @@ async def test_threads_keep_to_the_limit_too() -> None:
         fetches = [asyncio.ensure_future(manager.fetch(key, slow)) for key in range(9)]
         await until(lambda: at_once == 3)
         assert manager.metrics.in_flight == 3
-        answer.set()
+        response.set()
         await asyncio.gather(*fetches)
 
     assert most == 3

@@ -75,7 +75,7 @@ def test_a_run_ends_once(journal: MemoryJournal, configured: Recorder) -> None:
     assert types_of(journal, run.run_id) == ["workflow_start", "workflow_complete"]
 
 
-def test_what_a_run_records_from_elsewhere_is_still_its_own(
+def test_events_that_a_run_records_from_elsewhere_are_still_its_own(
     journal: MemoryJournal, configured: Recorder
 ) -> None:
     with longwatch.run() as outer, longwatch.run() as inner:
@@ -128,7 +128,7 @@ def test_a_run_takes_its_trace_from_the_environment(
 @pytest.mark.parametrize(
     "traceparent", ["", "00", f"00-{'0' * 32}-{'cd' * 8}-01", f"00-{'xy' * 16}-{'cd' * 8}-01"]
 )
-def test_a_trace_that_is_none_is_left_out(
+def test_an_invalid_trace_is_left_out(
     configured: Recorder, monkeypatch: pytest.MonkeyPatch, traceparent: str
 ) -> None:
     monkeypatch.setenv("TRACEPARENT", traceparent)

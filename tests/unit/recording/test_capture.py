@@ -154,7 +154,7 @@ def function() -> None: ...
         (Path("bad\udcff"), "bad\\udcff"),
     ],
 )
-def test_a_value_is_kept_or_has_a_readable_stand_in(value: object, stand_in: object) -> None:
+def test_a_value_is_copied_or_has_a_readable_stand_in(value: object, stand_in: object) -> None:
     found = captured(value)
 
     assert found == stand_in
@@ -162,7 +162,7 @@ def test_a_value_is_kept_or_has_a_readable_stand_in(value: object, stand_in: obj
     assert decode_payload(encode_payload({"v": found})) == {"v": found}
 
 
-def test_a_number_too_long_to_be_written_is_told_by_its_size() -> None:
+def test_a_number_too_long_to_be_written_is_described_by_its_size() -> None:
     assert captured(10**5000) == "<int of 16610 bits>"
 
 
@@ -177,14 +177,14 @@ def test_an_iterator_is_not_consumed() -> None:
     assert next(steps) == 1
 
 
-def test_a_list_that_contains_itself_says_so() -> None:
+def test_a_list_that_contains_itself_is_marked() -> None:
     loop: list[Any] = [1]
     loop.append({"again": loop})
 
     assert captured(loop) == [1, {"again": "[list that contains itself]"}]
 
 
-def test_the_same_list_twice_is_no_circle() -> None:
+def test_the_same_list_twice_is_not_a_cycle() -> None:
     shared = [1]
 
     assert captured([shared, shared]) == [[1], [1]]
@@ -216,11 +216,11 @@ def test_nested_sets_neither_grow_nor_nest_without_end() -> None:
     to_map({"input": {"v": captured(nest)}})
 
 
-def test_what_is_too_deep_names_its_kind_and_size() -> None:
+def test_a_value_that_is_too_deep_names_its_kind_and_size() -> None:
     assert captured([[[[[1, 2]]]]], SUMMARY) == [[[["[list of 2, nested too deep to keep]"]]]]
 
 
-def test_long_texts_and_lists_say_how_long_they_were() -> None:
+def test_long_texts_and_lists_state_how_long_they_were() -> None:
     assert captured("x" * 1500, SUMMARY) == "x" * 1000 + "…[shortened, 1500 characters]"
     assert captured(list(range(25)), SUMMARY) == [*range(20), "[5 more]"]
     assert captured(dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 0), SUMMARY) == {
@@ -256,7 +256,7 @@ def test_a_long_key_is_shortened() -> None:
     assert captured({"k" * 100_000: 1}) == {"k" * 1000 + "…[shortened, 100000 characters]": 1}
 
 
-def test_many_keys_that_look_alike_are_all_kept() -> None:
+def test_many_keys_that_resemble_each_other_are_all_recorded() -> None:
     class Key:
         def __str__(self) -> str:
             return "same"
@@ -270,7 +270,7 @@ def test_a_key_that_cannot_be_shown_costs_only_itself() -> None:
     assert captured({Sullen(): 1, "b": 2}) == {"<Sullen>": 1, "b": 2}
 
 
-def test_a_secret_under_a_telling_name_is_blanked_at_every_depth() -> None:
+def test_a_secret_under_a_revealing_name_is_blanked_at_every_depth() -> None:
     assert captured({"a": [{"Api-Key": b"k", "n": 1, "token": None}]}) == {
         "a": [{"Api-Key": REDACTED, "n": 1, "token": None}]
     }
@@ -307,7 +307,7 @@ def test_no_half_of_a_secret_with_spaces_is_left_by_shortening(secret: str, cut_
     assert "hunter" not in str(captured(text, SUMMARY))
 
 
-def test_no_half_token_is_left_by_shortening_what_an_object_says() -> None:
+def test_no_half_token_is_left_by_shortening_the_text_of_an_object() -> None:
     class Client:
         def __repr__(self) -> str:
             return "x" * 185 + " ghp_" + "a1b2c3d4e5" * 4
@@ -326,7 +326,7 @@ def test_a_foreign_decimal_context_changes_nothing() -> None:
     assert found == Decimal("1.2345678901234567890123")
 
 
-def test_an_error_whose_text_fails_is_told_by_its_class() -> None:
+def test_an_error_whose_text_fails_is_described_by_its_class() -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -334,7 +334,7 @@ def test_an_error_whose_text_fails_is_told_by_its_class() -> None:
     assert error_text(Mute()) == "Mute"
 
 
-def test_the_short_way_gives_what_the_long_way_gives() -> None:
+def test_the_fast_path_gives_what_the_slow_path_gives() -> None:
     named = {"a": 1, "b": "text", "password": "p", "c": None, "d": True}
 
     assert capture_fields(named, FULL, SECRETS) == (Capture(FULL, SECRETS).fields(named), 0)

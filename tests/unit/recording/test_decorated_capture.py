@@ -25,7 +25,7 @@ def test_a_wrong_capture_policy_is_refused_where_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("capture", "beginning"), [("off", None), ("summary", "x" * 1000), ("full", "x" * 3000)]
 )
-def test_a_policy_says_how_much_of_arguments_and_results_is_kept(
+def test_a_policy_decides_how_much_of_arguments_and_results_is_recorded(
     journal: MemoryJournal, configured: Recorder, capture: str, beginning: str | None
 ) -> None:
     @longwatch.tool(capture=capture)
@@ -47,7 +47,7 @@ def test_a_policy_says_how_much_of_arguments_and_results_is_kept(
         assert ended.payload["output"] == text
 
 
-def test_a_failure_is_told_although_capture_is_off(journal: MemoryJournal, configured: Recorder) -> None:
+def test_a_failure_is_recorded_although_capture_is_off(journal: MemoryJournal, configured: Recorder) -> None:
     @longwatch.tool(capture="off")
     def refuse() -> None:
         raise Refusal("no")
@@ -109,7 +109,7 @@ def test_a_wrong_call_fails_as_it_would_undecorated(configured: Recorder) -> Non
         one()  # type: ignore[call-arg]
 
 
-def test_a_parameter_called_cls_is_kept_where_it_is_no_class(
+def test_a_parameter_called_cls_is_recorded_where_it_is_not_a_class(
     journal: MemoryJournal, configured: Recorder
 ) -> None:
     @longwatch.tool

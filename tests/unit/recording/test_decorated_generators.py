@@ -66,12 +66,12 @@ def test_values_can_be_sent_and_thrown_into_a_generator(journal: MemoryJournal, 
 
     with longwatch.run() as run:
         steps = echo()
-        answers = [next(steps), steps.send("hello"), steps.throw(thrown)]
+        responses = [next(steps), steps.send("hello"), steps.throw(thrown)]
         with pytest.raises(StopIteration):
             next(steps)
     configured.flush()
 
-    assert answers == ["ready", "hello", "caught"]
+    assert responses == ["ready", "hello", "caught"]
     assert inside == [thrown]
     assert calls_of(journal, run.run_id)[-1] == (None, "echo", "completed")
 
@@ -161,11 +161,11 @@ async def test_an_async_generator_takes_what_is_sent_and_thrown(
 
     with longwatch.run() as run:
         steps = echo()
-        answers = [await anext(steps), await steps.asend("hello"), await steps.athrow(Refusal())]
+        responses = [await anext(steps), await steps.asend("hello"), await steps.athrow(Refusal())]
         await steps.aclose()
     configured.flush()
 
-    assert answers == ["ready", "hello", "caught"]
+    assert responses == ["ready", "hello", "caught"]
     assert calls_of(journal, run.run_id)[-1] == (None, "echo", "completed")
 
 

@@ -32,7 +32,7 @@ def test_a_workflow_is_a_run_and_writes_its_end(journal: MemoryJournal, configur
     assert str(verification_of(journal, summary.run_id).answer) == "complete"
 
 
-def test_a_failed_workflow_says_why(journal: MemoryJournal, configured: Recorder) -> None:
+def test_a_failed_workflow_has_its_reason(journal: MemoryJournal, configured: Recorder) -> None:
     @longwatch.workflow
     def failing() -> None:
         raise Refusal("no rows")

@@ -100,7 +100,7 @@ def test_an_exception_comes_out_unchanged(journal: MemoryJournal, configured: Re
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(3), asyncio.CancelledError()])
-def test_what_stops_the_program_passes_through_and_is_told(
+def test_an_exception_that_stops_the_program_passes_through_and_is_recorded(
     journal: MemoryJournal, configured: Recorder, stop: BaseException
 ) -> None:
     @longwatch.tool
@@ -151,7 +151,9 @@ async def test_coroutines_are_recorded_to_their_end(journal: MemoryJournal, conf
     assert calls[-1] == ("gather", "agent_end", "completed")
 
 
-async def test_a_cancelled_coroutine_is_told_as_failed(journal: MemoryJournal, configured: Recorder) -> None:
+async def test_a_cancelled_coroutine_is_recorded_as_failed(
+    journal: MemoryJournal, configured: Recorder
+) -> None:
     begun = asyncio.Event()
 
     @longwatch.tool
@@ -232,7 +234,7 @@ def test_methods_are_recorded_whatever_the_order_of_decorators(
 
 
 @pytest.mark.parametrize("thing", [property(lambda self: 1), Library, 3])
-def test_what_is_no_function_is_refused_where_it_is_decorated(thing: Any) -> None:
+def test_anything_but_a_function_is_refused_where_it_is_decorated(thing: Any) -> None:
     with pytest.raises(TypeError, match="Only functions can be recorded"):
         longwatch.tool(thing)
 

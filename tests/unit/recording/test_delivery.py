@@ -80,7 +80,7 @@ def test_during_an_outage_events_wait_and_the_journal_is_left_alone(
     assert caplog.text.count("cannot deliver events") == 1
 
 
-def test_the_journal_is_asked_less_and_less_often(scene: Scene) -> None:
+def test_the_journal_is_tried_less_and_less_often(scene: Scene) -> None:
     scene.journal.fail()
     scene.delivery.deliver(scene.events())
     waits = []
@@ -96,7 +96,7 @@ def test_the_journal_is_asked_less_and_less_often(scene: Scene) -> None:
     assert retry_seconds(10_000) == 30
 
 
-def test_when_the_journal_is_back_what_waited_is_shipped_once_and_announced(
+def test_when_the_journal_is_back_waiting_events_are_shipped_once_and_announced(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.journal.fail()
@@ -174,7 +174,7 @@ def test_at_the_end_an_outage_is_not_waited_for(scene: Scene) -> None:
     assert scene.journal.appends == 1
 
 
-def test_what_an_earlier_process_left_is_shipped_too_and_not_counted_as_ours(scene: Scene) -> None:
+def test_events_of_an_earlier_process_are_shipped_too_and_not_counted_as_ours(scene: Scene) -> None:
     scene.outbox.put(scene.journal.url, scene.events(2))
 
     scene.delivery.deliver(scene.events())
@@ -184,7 +184,7 @@ def test_what_an_earlier_process_left_is_shipped_too_and_not_counted_as_ours(sce
     assert scene.delivery.counts.stored == 1
 
 
-def test_what_a_dead_shipper_had_claimed_is_shipped_later(scene: Scene) -> None:
+def test_events_that_a_dead_shipper_had_claimed_are_shipped_later(scene: Scene) -> None:
     scene.outbox.put(scene.journal.url, scene.events(2))
     with scene.outbox._database.writing() as connection:  # claimed by a process that was then killed
         connection.execute("UPDATE waiting SET claimed_until = ?", (scene.clock.now_ms() + CLAIM_MS,))
@@ -198,7 +198,7 @@ def test_what_a_dead_shipper_had_claimed_is_shipped_later(scene: Scene) -> None:
     assert len(scene.stored()) == 2
 
 
-def test_an_append_whose_answer_was_lost_stores_nothing_twice(scene: Scene) -> None:
+def test_an_append_whose_response_was_lost_stores_nothing_twice(scene: Scene) -> None:
     scene.journal.time_out()
 
     scene.delivery.deliver(scene.events(3))
@@ -212,7 +212,7 @@ def test_an_append_whose_answer_was_lost_stores_nothing_twice(scene: Scene) -> N
 @pytest.mark.parametrize(
     "error", [Throttled("slower"), RuntimeError("a bug"), KeyError("x"), OSError(5, "io")]
 )
-def test_whatever_a_journal_raises_the_events_are_kept(scene: Scene, error: Exception) -> None:
+def test_whatever_a_journal_raises_no_event_is_lost(scene: Scene, error: Exception) -> None:
     scene.journal.fail(1, error)
 
     assert scene.delivery.deliver(scene.events(2))
@@ -222,7 +222,7 @@ def test_whatever_a_journal_raises_the_events_are_kept(scene: Scene, error: Exce
     assert scene.delivery.counts.last_error
 
 
-def test_a_refused_event_is_kept_with_the_reason_and_holds_up_no_other(
+def test_a_refused_event_is_stored_with_the_reason_and_holds_up_no_other(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.journal.refuse(lambda event: event.type == "bad")
@@ -252,7 +252,7 @@ def test_a_refused_event_among_those_that_waited_holds_up_no_other(scene: Scene)
     assert scene.delivery.counts.refused == 1
 
 
-def test_an_outbox_that_cannot_be_written_is_told_once_and_the_events_are_given_back(
+def test_an_outbox_that_cannot_be_written_is_reported_once_and_the_events_are_given_back(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.outbox.path.write_text("something else entirely, and no database")
@@ -267,7 +267,7 @@ def test_an_outbox_that_cannot_be_written_is_told_once_and_the_events_are_given_
     assert "is not a SQLite database" in str(scene.delivery.counts.last_error)
 
 
-def test_an_outbox_that_breaks_in_the_middle_of_an_outage_is_told_too(
+def test_an_outbox_that_breaks_in_the_middle_of_an_outage_is_reported_too(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.journal.fail()
@@ -297,7 +297,7 @@ def test_a_broken_outbox_does_not_keep_events_from_a_healthy_journal(
     assert caplog.text.count("cannot ship the events") == 1
 
 
-def test_a_refused_event_that_cannot_even_be_kept_holds_up_no_other(scene: Scene) -> None:
+def test_a_refused_event_that_cannot_even_be_stored_holds_up_no_other(scene: Scene) -> None:
     scene.outbox.path.write_text("something else entirely, and no database")
     scene.journal.refuse(lambda event: event.type == "bad")
 
@@ -318,7 +318,7 @@ def test_a_journal_that_cannot_be_opened_is_an_outage(scene: Scene) -> None:
     assert [batch.url for batch in scene.outbox.pending()] == ["strange://"]
 
 
-def test_what_waited_under_the_address_as_given_is_shipped_once_the_journal_opens(scene: Scene) -> None:
+def test_events_that_waited_under_the_url_as_given_are_shipped_once_the_journal_opens(scene: Scene) -> None:
     tries = iter([True, False, False])
 
     def open_() -> FaultyJournal:
@@ -373,7 +373,9 @@ def test_a_journal_whose_readers_miss_nothing_gets_no_announcement(scene: Scene)
     assert scene.announced() == []
 
 
-def test_what_a_stuck_delivery_had_accepted_is_left_in_the_outbox_and_counted_once(scene: Scene) -> None:
+def test_events_that_a_stuck_delivery_had_accepted_are_left_in_the_outbox_and_counted_once(
+    scene: Scene,
+) -> None:
     stuck = scene.delivery
     stuck.deliver(scene.events(2))
     stuck.accept(scene.events(3))
@@ -388,7 +390,7 @@ def test_what_a_stuck_delivery_had_accepted_is_left_in_the_outbox_and_counted_on
     assert scene.waiting() == 4
 
 
-def test_an_append_that_is_answered_after_its_delivery_was_abandoned_counts_nothing(scene: Scene) -> None:
+def test_an_append_that_returns_after_its_delivery_was_abandoned_counts_nothing(scene: Scene) -> None:
     class Slow(FaultyJournal):
         """Answers after another thread has taken over."""
 
@@ -408,7 +410,7 @@ def test_an_append_that_is_answered_after_its_delivery_was_abandoned_counts_noth
     assert len(scene.stored()) == scene.waiting() == 2
 
 
-def test_what_an_outbox_did_not_take_is_held_for_the_next_delivery(scene: Scene) -> None:
+def test_events_that_an_outbox_refused_are_held_for_the_next_delivery(scene: Scene) -> None:
     scene.outbox.path.mkdir()
     stuck = scene.delivery
     stuck.accept(scene.events(2))

@@ -61,13 +61,13 @@ def test_an_attempt_that_is_named_is_joined(configured: Recorder, journal: Memor
     assert [each.id for each in found.lifecycle.attempts] == [first.attempt]
 
 
-def test_what_cannot_be_an_attempt_is_refused_where_it_is_written() -> None:
+def test_an_invalid_attempt_is_refused_where_it_is_written() -> None:
     with pytest.raises(ValueError, match="eight hex digits"):
         longwatch.run(attempt="second")
 
 
 @pytest.mark.parametrize(
-    ("run_id", "attempt", "is_taken"),
+    ("run_id", "attempt", "is_used"),
     [
         ("wf-9", ATTEMPT, True),
         ("wf-8", ATTEMPT, False),  # it belongs to another run
@@ -76,12 +76,12 @@ def test_what_cannot_be_an_attempt_is_refused_where_it_is_written() -> None:
     ],
 )
 def test_the_environment_names_the_attempt_of_its_own_run_only(
-    run_id: str, attempt: str, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+    run_id: str, attempt: str, is_used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LONGWATCH_RUN_ID", "wf-9")
     monkeypatch.setenv("LONGWATCH_ATTEMPT", attempt)
 
-    assert (longwatch.run(run_id=run_id).attempt == attempt) == is_taken
+    assert (longwatch.run(run_id=run_id).attempt == attempt) == is_used
 
 
 def test_a_process_that_started_the_run_does_not_join_it(membership: Membership) -> None:

@@ -43,7 +43,7 @@ def test_the_file_appears_when_the_first_event_has_to_wait(outbox: Outbox) -> No
     assert outbox.path.exists()
 
 
-def test_it_says_what_waits_for_which_journal(outbox: Outbox) -> None:
+def test_it_lists_what_waits_for_which_journal(outbox: Outbox) -> None:
     outbox.put("memory://a", [event(2), event(1)])
     outbox.put("memory://b", [event(3)])
     outbox.put("memory://b", [event(3)])
@@ -69,7 +69,7 @@ def test_everything_is_shipped_to_its_own_journal_as_it_was(outbox: Outbox) -> N
     assert outbox.pending() == []
 
 
-def test_a_journal_that_does_not_answer_is_skipped_with_an_error(outbox: Outbox) -> None:
+def test_a_journal_that_does_not_respond_is_skipped_with_an_error(outbox: Outbox) -> None:
     good, bad = MemoryJournal(), FaultyJournal()
     bad.fail(error=Unreachable("nobody home"))
     journals: dict[str, Journal] = {"memory://good": good, "memory://bad": bad}
@@ -82,7 +82,7 @@ def test_a_journal_that_does_not_answer_is_skipped_with_an_error(outbox: Outbox)
     assert outbox.ship(lambda url: good).shipped == 1  # at once: a failed try claims nothing
 
 
-def test_a_line_that_cannot_be_read_is_kept_aside(outbox: Outbox) -> None:
+def test_an_unreadable_line_is_set_aside(outbox: Outbox) -> None:
     journal = MemoryJournal()
     outbox.put("memory://a", [event(1), event(2)])
     with outbox._database.writing() as connection:
@@ -157,7 +157,7 @@ def test_events_claimed_by_a_living_process_are_left_to_it(outbox: Outbox) -> No
     assert "another process has claimed 1" in reports[0].errors[0]
 
 
-def test_a_late_batch_tells_each_run_its_range_and_lives_as_long_as_its_events() -> None:
+def test_a_late_batch_names_the_range_of_each_run_and_lives_as_long_as_its_events() -> None:
     late = [event(5, ttl=90), event(2, ttl=80), event(9, "wf-2", ttl=70), event(9, "wf-3")]
 
     announced = announcements([*late, event(1, "wf-2")], now_ms=50_000)

@@ -96,7 +96,7 @@ def test_a_ttl_counts_from_when_the_event_happened() -> None:
         EventDraft(RUN, "step", 1, {}, trace_id="\ud800"),
     ],
 )
-def test_what_cannot_be_an_event_is_refused_and_uses_no_number(bad: EventDraft) -> None:
+def test_an_invalid_event_is_refused_and_uses_no_number(bad: EventDraft) -> None:
     producer = new_producer()
     producer.event(note(), ttl_seconds=None)
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_an_event_is_refused_and_uses_no_number(bad: EventDraft) 
     assert producer.event(note(), ttl_seconds=None).number == 2
 
 
-def test_tokens_are_blanked_before_the_digest_is_taken() -> None:
+def test_tokens_are_blanked_before_the_digest_is_computed() -> None:
     producer = new_producer()
 
     event = producer.event(note(text="key AKIAIOSFODNN7EXAMPLE", AKIAIOSFODNN7EXAMPLE=1), ttl_seconds=None)
@@ -121,7 +121,7 @@ def test_a_payload_with_half_a_surrogate_pair_is_stored_readably() -> None:
     assert event.payload == {"file": "bad\\udcff", "ok": "good"}
 
 
-def test_what_no_journal_can_hold_is_kept_as_text_without_its_secrets() -> None:
+def test_values_that_no_journal_can_hold_are_stored_as_text_without_their_secrets() -> None:
     class Sullen:
         def __str__(self) -> str:
             raise RuntimeError
@@ -143,7 +143,7 @@ def test_a_payload_too_large_is_cut() -> None:
     assert event.payload["truncated"] == {"original_bytes": 5_011}
 
 
-def test_producers_that_nobody_closes_make_room_for_others() -> None:
+def test_producers_that_are_never_closed_make_room_for_others() -> None:
     producers = Producers(max_payload_bytes=1024)
     events: list[Event] = []
     producers.add(EventDraft("wf-0", "step", 1, {}), events, ttl_seconds=None)

@@ -133,7 +133,9 @@ async def test_asyncio_tasks_and_threads_carry_the_run(configured: Recorder) -> 
     assert outside == [None] * 2
 
 
-def test_threads_are_left_alone_where_the_settings_say_so(journal: MemoryJournal, settings: Settings) -> None:
+def test_threads_are_left_alone_where_the_settings_require_it(
+    journal: MemoryJournal, settings: Settings
+) -> None:
     configure(journal, settings=replace(settings, carry_context=False))
     seen: list[str | None] = []
 

@@ -30,7 +30,7 @@ def test_a_caller_waits_a_quarter_of_a_second_and_then_drops() -> None:
     assert room.dropped_total == 1
 
 
-def test_a_caller_goes_on_as_soon_as_there_is_room() -> None:
+def test_a_caller_continues_as_soon_as_there_is_room() -> None:
     class Draining(FakeClock):
         def sleep(self, seconds: float) -> None:
             super().sleep(seconds)
@@ -44,7 +44,7 @@ def test_a_caller_goes_on_as_soon_as_there_is_room() -> None:
     assert len(clock.slept) == 5
 
 
-def test_once_waiting_was_in_vain_nobody_waits_until_the_queue_has_moved(
+def test_once_a_wait_was_in_vain_no_caller_waits_until_the_queue_has_moved(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     waiting, clock = [1, 2, 3], FakeClock()

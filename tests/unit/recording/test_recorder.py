@@ -192,7 +192,7 @@ def test_the_writer_outlives_whatever_a_journal_raises(
     assert recorder.stats().last_error == "a bug"
 
 
-def test_a_bad_journal_address_is_told_and_the_events_wait(
+def test_an_invalid_journal_url_is_reported_and_the_events_wait(
     make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = make_recorder("nowhere://at/all")
@@ -215,7 +215,7 @@ def test_a_bad_journal_address_is_told_and_the_events_wait(
         (0.00001, None, 1_001),
     ],
 )
-def test_events_live_as_long_as_the_settings_or_else_the_journal_say(
+def test_events_live_as_long_as_the_settings_or_else_the_journal_require(
     make_recorder: MakeRecorder, ttl_hours: float | None, default: int | None, ttl: int | None
 ) -> None:
     clock = FakeClock(now_ms=999_000)
@@ -251,7 +251,7 @@ def test_when_no_thread_can_be_started_the_caller_stores(
     assert str(verification_of(journal, RUN).answer) == "complete"
 
 
-def test_what_is_recorded_at_the_very_end_is_stored_at_once(
+def test_events_recorded_at_the_very_end_are_stored_at_once(
     journal: MemoryJournal, make_recorder: MakeRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = make_recorder(journal)

@@ -19,7 +19,7 @@ from tests.unit.recording.recorded import events_of, types_of, verification_of
 RUN = "wf-1"
 
 
-def test_a_full_queue_drops_counts_and_tells(
+def test_a_full_queue_drops_counts_and_reports(
     make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal = Gate()
@@ -93,7 +93,7 @@ def test_a_foreign_event_that_no_journal_can_hold_does_not_stop_the_others(
     assert [event.payload for event in events_of(journal, RUN)] == [{"n": "inf", "a": 1}, {}]
 
 
-def test_events_that_fit_nowhere_are_held_and_told(
+def test_events_that_fit_nowhere_are_held_and_reported(
     tmp_path: Path, make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "outbox.db").write_text("something else entirely, and no database")

@@ -132,7 +132,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
         *("passwords", "SECRET_KEY_BASE", "privateKeyPem", "creds", "jwt", "pinCode", "otp_code"),
     ],
 )
-def test_a_telling_name_marks_a_secret(name: str) -> None:
+def test_a_revealing_name_marks_a_secret(name: str) -> None:
     assert name in SecretNames()
 
 
@@ -180,7 +180,7 @@ def test_names_that_come_from_data_are_not_remembered_without_end() -> None:
     assert len(names._decisions) <= 10_000
 
 
-def test_every_text_inside_a_value_is_looked_at() -> None:
+def test_every_text_inside_a_value_is_checked() -> None:
     key = TOKENS["AWS access key"]
 
     clean = redact({"a": [key, (key, 1)], key: {key}, "n": 1, "b": b"x"})
@@ -189,7 +189,7 @@ def test_every_text_inside_a_value_is_looked_at() -> None:
 
 
 @given(st.text(), st.sampled_from(sorted(TOKENS.values())), st.text())
-def test_the_quick_look_never_misses_what_the_close_look_finds(before: str, token: str, after: str) -> None:
+def test_the_quick_check_never_misses_what_the_full_check_finds(before: str, token: str, after: str) -> None:
     text = before + token + after
 
     if redact_text(text) != text:
@@ -318,7 +318,7 @@ def _seconds(text: str) -> float:
     return time.process_time() - started
 
 
-def test_generated_secrets_are_blanked_and_harmless_values_are_kept() -> None:
+def test_generated_secrets_are_blanked_and_harmless_values_stay() -> None:
     leaked, secrets, blanked, harmless = rates(each=5)
 
     assert len(leaked) < 0.02 * secrets, leaked[:5]

@@ -25,7 +25,7 @@ def cut(payload: dict[str, object], max_bytes: int = LIMIT) -> tuple[dict[str, o
     return dict(fitted), text
 
 
-def test_what_fits_is_left_alone() -> None:
+def test_a_payload_that_fits_is_left_alone() -> None:
     payload: dict[str, object] = {"a": "x" * 300_000}
 
     fitted, text = cut(payload)
@@ -34,7 +34,7 @@ def test_what_fits_is_left_alone() -> None:
     assert text == encode_payload(payload)
 
 
-def test_what_is_too_large_is_cut_and_names_its_size() -> None:
+def test_a_payload_that_is_too_large_is_cut_and_names_its_size() -> None:
     payload: dict[str, object] = {"long": "x" * 400_000, "short": "kept", "n": 7}
 
     fitted, text = cut(payload)
@@ -47,7 +47,7 @@ def test_what_is_too_large_is_cut_and_names_its_size() -> None:
     assert decode_payload(text) == fitted
 
 
-def test_structure_is_kept_before_length() -> None:
+def test_structure_is_preserved_before_length() -> None:
     payload: dict[str, object] = {
         "rows": [{"id": n, "text": "y" * 5_000} for n in range(120)],
         "status": "completed",
@@ -62,7 +62,7 @@ def test_structure_is_kept_before_length() -> None:
     assert fitted["status"] == "completed"
 
 
-def test_long_lists_and_maps_say_how_much_is_gone() -> None:
+def test_long_lists_and_maps_state_how_much_is_cut() -> None:
     fitted, _ = cut({"many": list(range(200_000)), "map": {f"k{n}": n for n in range(50_000)}})
 
     many, named = fitted["many"], fitted["map"]
@@ -79,7 +79,7 @@ def test_long_members_of_a_set_are_cut_too() -> None:
     assert isinstance(fitted["set"], list)
 
 
-def test_bytes_keep_their_beginning_and_say_how_many_there_were() -> None:
+def test_bytes_keep_their_beginning_and_state_how_many_there_were() -> None:
     fitted, _ = cut({"raw": b"\x00" * 400_000, "n": 1})
 
     raw = fitted["raw"]
@@ -155,7 +155,7 @@ CLOSE = {
 
 
 @pytest.mark.parametrize("payload", CLOSE.values(), ids=CLOSE)
-def test_as_much_is_kept_as_fits(payload: dict[str, object]) -> None:
+def test_as_much_as_fits_is_preserved(payload: dict[str, object]) -> None:
     fitted, text = cut(payload)
 
     assert 0.95 * LIMIT <= stored_size(fitted, text) <= LIMIT
@@ -198,7 +198,7 @@ def tree(random: Random, depth: int) -> object:
 
 
 @given(st.integers(0, 2**32), st.integers(8_192, 60_000))
-def test_any_cut_comes_close_to_the_limit_and_marks_every_place(seed: int, max_bytes: int) -> None:
+def test_any_cut_comes_close_to_the_limit_and_is_marked(seed: int, max_bytes: int) -> None:
     random = Random(seed)
     payload = {f"field{n}": tree(random, 3) for n in range(4)}
     fitted, text = cut(payload, max_bytes)
@@ -290,7 +290,7 @@ def test_below_the_deepest_level_what_has_another_stored_form_makes_it_a_minimum
     assert truncated["at_least"] is True
 
 
-def test_what_a_summary_leaves_out_was_not_asked_for() -> None:
+def test_a_summary_is_not_marked_as_truncated() -> None:
     copy, weight = capture_fields({"text": "x" * 2_000, "deep": nested(9, 1)}, SUMMARY, SecretNames())
 
     fitted, _ = clean_payload(copy, LIMIT, weight)

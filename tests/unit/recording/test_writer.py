@@ -42,7 +42,7 @@ def new_heartbeat(clock: FakeClock, seconds: float | None = None) -> Heartbeat:
 
 
 @pytest.mark.parametrize(("setting", "expected"), [(None, [15, 30, 45]), (20.0, [20, 40]), (0.0, [])])
-def test_the_first_one_comes_after_an_interval_and_then_one_in_each(
+def test_the_first_heartbeat_comes_after_an_interval_and_then_one_in_each(
     setting: float | None, expected: list[int], clock: FakeClock
 ) -> None:
     journal, heartbeat = Beaten(), new_heartbeat(clock, setting)
@@ -55,7 +55,7 @@ def test_the_first_one_comes_after_an_interval_and_then_one_in_each(
     assert [(each, at - began) for each, at in journal.beats] == [("p", each * 1_000) for each in expected]
 
 
-def test_none_is_sent_while_no_run_is_open_and_the_interval_begins_anew(clock: FakeClock) -> None:
+def test_no_heartbeat_is_sent_while_no_run_is_open_and_the_interval_starts_again(clock: FakeClock) -> None:
     journal, heartbeat = Beaten(), new_heartbeat(clock)
     heartbeat.update(journal, runs_are_open=True)
     clock.advance(20)
@@ -68,7 +68,7 @@ def test_none_is_sent_while_no_run_is_open_and_the_interval_begins_anew(clock: F
     assert heartbeat.seconds_left() == 15
 
 
-def test_none_is_sent_in_lambda(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_heartbeat_is_sent_in_lambda(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "worker")
     journal, heartbeat = Beaten(), new_heartbeat(clock)
 
@@ -85,7 +85,7 @@ def test_none_is_sent_in_lambda(clock: FakeClock, monkeypatch: pytest.MonkeyPatc
         (RuntimeError("a bug"), 1, 1),
     ],
 )
-def test_a_journal_that_denies_them_gets_no_more_and_is_told_of_once(
+def test_a_journal_that_denies_heartbeats_gets_no_more_and_is_reported_once(
     error: Exception, beats: int, lines: int, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal, heartbeat = Beaten(), new_heartbeat(clock)
@@ -119,7 +119,9 @@ def test_an_outage_leaves_heartbeats_out(clock: FakeClock) -> None:
     assert heartbeat.seconds_left() == 20
 
 
-def test_a_recorder_sends_one_for_all_runs_of_its_process(settings: Settings, clock: FakeClock) -> None:
+def test_a_recorder_sends_one_heartbeat_for_all_runs_of_its_process(
+    settings: Settings, clock: FakeClock
+) -> None:
     journal = Beaten()
     recorder = Recorder(journal, settings=settings, clock=clock)
     for run_id in ("wf-1", "wf-2"):

@@ -51,17 +51,17 @@ def url() -> Iterator[str]:
         thread.join()
 
 
-def test_an_answer_has_its_status_tag_and_value(url: str) -> None:
+def test_a_response_has_its_status_tag_and_value(url: str) -> None:
     calls = BlockingClient(url)
 
-    answer, same = calls.get("/json"), calls.get("/same", etag='"t"')
+    response, same = calls.get("/json"), calls.get("/same", etag='"t"')
 
-    assert (answer.status, answer.etag, answer.value) == (200, '"t"', {"a": 1})
+    assert (response.status, response.etag, response.value) == (200, '"t"', {"a": 1})
     assert (same.status, same.etag, same.value) == (304, '"t"', None)
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
-def test_no_proxy_is_asked_for_this_machine(url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used_for_this_machine(url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "http://127.0.0.1:9")
 
     assert BlockingClient(url).get("/json").value == {"a": 1}
@@ -95,13 +95,13 @@ def test_a_refusal_counts_by_its_status_even_without_a_body(
         ("/cut-off", Unreachable, "No response from"),
     ],
 )
-def test_what_waiting_may_cure_is_worth_another_try(
+def test_a_temporary_refusal_is_a_retryable_error(
     url: str, path: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         BlockingClient(url).get(path)
 
 
-def test_a_server_that_is_not_there_is_unreachable() -> None:
+def test_a_refused_connection_is_unreachable() -> None:
     with pytest.raises(Unreachable, match=r"No response from .*Connection refused"):
         BlockingClient("http://127.0.0.1:9").get("/json")

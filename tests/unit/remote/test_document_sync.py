@@ -295,9 +295,7 @@ async def test_a_deleted_file_empties_the_document_and_new_words_make_it_anew(
     assert server.text() == str(text) == "new text"
 
 
-async def test_what_was_written_before_the_deletion_was_known_is_all_that_stays(
-    page: Page, server: Server
-) -> None:
+async def test_only_words_written_before_the_deletion_arrived_stay(page: Page, server: Server) -> None:
     server.store.write_text("p", "a.md", "old text")
     text = await page.open()
     server.is_away = True
@@ -311,7 +309,7 @@ async def test_what_was_written_before_the_deletion_was_known_is_all_that_stays(
     assert server.text() == str(text) == ", new words"
 
 
-async def test_words_removed_before_the_deletion_was_known_do_not_keep_the_rest(
+async def test_words_removed_before_the_deletion_arrived_do_not_preserve_the_rest(
     page: Page, server: Server
 ) -> None:
     server.store.write_text("p", "a.md", "old text")

@@ -36,11 +36,11 @@ def test_files_are_created_modified_and_deleted() -> None:
     ]
 
 
-def test_only_the_paths_that_were_asked_for_count() -> None:
+def test_only_the_requested_paths_count() -> None:
     before, after = files_of(listed(a=1, b=1)), files_of(listed(a=2, b=2))
 
     assert [change.file_path for change in changes_between(before, after, {"b", "x"})] == ["b"]
 
 
-def test_nothing_changed_is_no_change() -> None:
+def test_unchanged_files_are_not_reported() -> None:
     assert changes_between(files_of(listed(a=1)), files_of(listed(a=1))) == []

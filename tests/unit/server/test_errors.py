@@ -33,14 +33,14 @@ def every_kind() -> list[type[LongwatchError]]:
     ],
 )
 def test_each_error_has_a_status_and_a_stable_code(error: LongwatchError, status: int, code: str) -> None:
-    answer = api_error(error)
+    response = api_error(error)
 
-    assert (answer.status, answer.code, answer.message) == (status, code, str(error))
-    assert ("Retry-After" in answer.headers) == (status == 503)
+    assert (response.status, response.code, response.message) == (status, code, str(error))
+    assert ("Retry-After" in response.headers) == (status == 503)
 
 
 @pytest.mark.parametrize("kind", every_kind())
-def test_no_error_of_ours_is_a_mistake_of_the_server(kind: type[LongwatchError]) -> None:
+def test_no_error_of_ours_is_an_internal_error(kind: type[LongwatchError]) -> None:
     if kind is LongwatchError:
         return
 
@@ -55,7 +55,7 @@ def _statuses() -> list[tuple[type[LongwatchError], int]]:
     return list(STATUSES)
 
 
-def test_details_are_few_and_text_that_utf8_cannot_hold_is_told_all_the_same() -> None:
+def test_details_are_few_and_text_that_utf8_cannot_hold_is_still_reported() -> None:
     error = ApiError(422, "x", "\ud800", details=[("f", "m")] * 100)
 
     details = json.loads(error.body)["error"]

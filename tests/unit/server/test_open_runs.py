@@ -177,7 +177,7 @@ class Away(MemoryJournal):
         raise JournalUnavailable("no answer")
 
 
-async def test_a_journal_that_does_not_answer_is_logged_once_and_asked_again(
+async def test_a_journal_that_does_not_respond_is_logged_once_and_polled_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     slept = await checked(open_runs(Away()), sleeps=3)

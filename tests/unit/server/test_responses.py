@@ -12,7 +12,7 @@ from tests.unit.cli.samples import killed, research
 
 
 @pytest.mark.parametrize(
-    ("header", "answer"),
+    ("header", "response"),
     [
         ('W/"a"', True),
         ('"a"', True),
@@ -24,8 +24,8 @@ from tests.unit.cli.samples import killed, research
         ("a", False),
     ],
 )
-def test_tags_are_compared_weakly(header: str | None, answer: bool) -> None:
-    assert matches(header, 'W/"a"') is answer
+def test_tags_are_compared_weakly(header: str | None, response: bool) -> None:
+    assert matches(header, 'W/"a"') is response
 
 
 def test_parts_do_not_run_into_each_other() -> None:

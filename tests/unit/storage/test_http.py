@@ -30,7 +30,7 @@ def test_a_redirect_leads_to_another_address(address: str, location: str, expect
         ("https://[s3cret", "an invalid HTTP URL"),
     ],
 )
-def test_a_redirect_that_is_not_followed_is_told_without_what_it_holds(location: str, message: str) -> None:
+def test_a_redirect_that_is_not_followed_is_reported_without_its_content(location: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as raised:
         resolve_redirect("https://a.example/x", location)
 

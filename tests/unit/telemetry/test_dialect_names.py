@@ -56,14 +56,14 @@ TRACELOOP_BEYOND_CONSTANTS = {
 
 
 def test_every_genai_name_is_one_of_the_conventions() -> None:
-    known = constants(gen_ai_attributes) | GENAI_BEYOND_CONSTANTS
+    defined = constants(gen_ai_attributes) | GENAI_BEYOND_CONSTANTS
     content = {genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.SYSTEM_INSTRUCTIONS, genai.TOOL_DEFINITIONS}
 
-    assert names_in(GENAI) | content | {*genai.TOOL_INPUT, *genai.TOOL_OUTPUT} <= known
+    assert names_in(GENAI) | content | {*genai.TOOL_INPUT, *genai.TOOL_OUTPUT} <= defined
 
 
 def test_every_openinference_name_is_one_of_its_package() -> None:
-    known = constants(arize.SpanAttributes, arize.ToolCallAttributes, arize.RerankerAttributes)
+    defined = constants(arize.SpanAttributes, arize.ToolCallAttributes, arize.RerankerAttributes)
     content = {
         openinference.INPUT_MESSAGES,
         openinference.OUTPUT_MESSAGES,
@@ -76,7 +76,7 @@ def test_every_openinference_name_is_one_of_its_package() -> None:
         *openinference.TOOL_INPUT,
     }
 
-    assert names_in(OPENINFERENCE) | content <= known
+    assert names_in(OPENINFERENCE) | content <= defined
 
 
 def test_the_parts_of_openinference_lists_have_the_names_that_are_read() -> None:
@@ -94,10 +94,10 @@ def test_the_parts_of_openinference_lists_have_the_names_that_are_read() -> None
 
 
 def test_every_traceloop_name_is_one_of_its_package_or_of_the_conventions() -> None:
-    known = constants(openllmetry.SpanAttributes, gen_ai_attributes)
+    defined = constants(openllmetry.SpanAttributes, gen_ai_attributes)
     content = {traceloop.ENTITY_INPUT, traceloop.ENTITY_OUTPUT, traceloop.PROPERTIES}
 
-    assert names_in(TRACELOOP) | content <= known | GENAI_BEYOND_CONSTANTS | TRACELOOP_BEYOND_CONSTANTS
+    assert names_in(TRACELOOP) | content <= defined | GENAI_BEYOND_CONSTANTS | TRACELOOP_BEYOND_CONSTANTS
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_server_can_fail_and_the_job_is_completed_all_the_same() -> None:
     assert (words(script, 20), at(script, 20)["status"]) == (["LAUNCHED", "FAILED"], "COMPLETED")
 
 
-def test_a_job_is_forgotten_when_the_script_says_so() -> None:
+def test_a_job_is_forgotten_when_the_script_requires_it() -> None:
     script = JobScript(servers=[], steps=[(0, "COMPLETED")], gone_after=60)
 
     assert at(script, 59)["participatingServers"] == []
@@ -70,7 +70,7 @@ def test_servers_can_be_listed_one_by_one() -> None:
     assert words(script, 5) == ["PENDING"]
 
 
-def test_an_action_that_failed_says_why() -> None:
+def test_a_failed_action_has_its_reason() -> None:
     action = ActionScript(name="install", begins=0, ends=1, status="FAILED", reason="no agent")
 
     assert action.at(1, "r-1") == {
@@ -92,7 +92,7 @@ def test_an_action_that_failed_says_why() -> None:
         ({"jobID": JOB, "participatingServers": ["s-1"]}, "is not a structure"),
     ],
 )
-def test_what_the_service_could_never_say_is_refused(job: dict[str, Any], mistake: str) -> None:
+def test_a_response_that_the_service_could_never_send_is_refused(job: dict[str, Any], mistake: str) -> None:
     with pytest.raises(AssertionError, match=mistake):
         render_response("DescribeJobs", {"items": [job]})
 
@@ -100,7 +100,7 @@ def test_what_the_service_could_never_say_is_refused(job: dict[str, Any], mistak
 @pytest.mark.parametrize(
     "body", [b"{", b'{"maxResults": 0}', b'{"filters": {"jobIDs": ["x"]}}', b'{"jobs": []}']
 )
-def test_what_the_service_would_not_take_is_refused(body: bytes) -> None:
+def test_a_request_that_the_service_would_refuse_is_refused(body: bytes) -> None:
     with pytest.raises(ServiceError) as caught:
         parse_request("DescribeJobs", body)
 

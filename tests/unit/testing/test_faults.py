@@ -29,7 +29,7 @@ def test_without_faults_it_is_the_journal_it_wraps() -> None:
         assert (journal.url, journal.default_ttl_seconds) == ("memory://inner", None)
 
 
-def test_it_fails_as_often_as_told_and_stores_nothing() -> None:
+def test_it_fails_as_often_as_requested_and_stores_nothing() -> None:
     journal = FaultyJournal()
     journal.fail(2, JournalBusy("locked"))
 
@@ -55,7 +55,7 @@ def test_it_fails_until_it_recovers() -> None:
     assert stored(journal) == ["e1"]
 
 
-def test_it_loses_the_answer_but_not_the_events() -> None:
+def test_it_loses_the_response_but_not_the_events() -> None:
     journal = FaultyJournal()
     journal.time_out()
 
@@ -65,7 +65,7 @@ def test_it_loses_the_answer_but_not_the_events() -> None:
     assert stored(journal) == ["e1"]
 
 
-def test_it_refuses_what_it_is_told_to_refuse() -> None:
+def test_it_refuses_the_chosen_events() -> None:
     journal = FaultyJournal()
     journal.refuse(lambda each: each.type == "bad")
 

@@ -33,14 +33,14 @@ def client(batch: AwsService) -> Iterator[Any]:
         ({"work": []}, ".work is unknown"),
     ],
 )
-def test_an_answer_that_the_model_does_not_have_is_refused(
+def test_a_response_that_the_model_does_not_have_is_refused(
     batch: AwsService, response: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AssertionError, match=message):
         batch.answer("DescribeJobs", response)
 
 
-def test_what_was_asked_is_kept(batch: AwsService, client: Any) -> None:
+def test_requests_are_recorded(batch: AwsService, client: Any) -> None:
     batch.answer("DescribeJobs", {"jobs": []})
 
     client.describe_jobs(jobs=["j-1"])
@@ -48,7 +48,7 @@ def test_what_was_asked_is_kept(batch: AwsService, client: Any) -> None:
     assert batch.calls == [("DescribeJobs", {"jobs": ["j-1"]})]
 
 
-def test_what_nobody_plays_is_an_error(batch: AwsService, client: Any) -> None:
+def test_a_request_without_a_script_is_an_error(batch: AwsService, client: Any) -> None:
     with pytest.raises(ClientError, match="DescribeJobs is not simulated"):
         client.describe_jobs(jobs=["j-1"])
 

@@ -29,7 +29,7 @@ def test_waiting_takes_no_time_and_time_passes_nevertheless() -> None:
     assert time.perf_counter() - began < 10.0
 
 
-def test_whoever_waits_for_nothing_is_told_so() -> None:
+def test_waiting_for_nothing_is_reported() -> None:
     async def story() -> None:
         await asyncio.Event().wait()
 
@@ -37,7 +37,7 @@ def test_whoever_waits_for_nothing_is_told_so() -> None:
         in_virtual_time(story)
 
 
-def test_a_loop_that_goes_round_without_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_loop_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longwatch.testing.simulation.virtual_loop.IDLE_TURNS", 100)
 
     async def story() -> None:
@@ -48,7 +48,7 @@ def test_a_loop_that_goes_round_without_end_is_found_out(monkeypatch: pytest.Mon
         in_virtual_time(story)
 
 
-def test_what_a_pretended_thread_calls_comes_later_and_in_its_order() -> None:
+def test_calls_of_a_simulated_thread_come_later_and_in_order() -> None:
     async def story() -> list[tuple[str, float]]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
@@ -59,13 +59,13 @@ def test_what_a_pretended_thread_calls_comes_later_and_in_its_order() -> None:
                 loop.call_soon_threadsafe(lambda name=name: calls.append((name, round(loop.time(), 6))))
             return "answer"
 
-        answer = await asyncio.wrap_future(SimulatedThreads(loop, lambda: (1.0, 0.5)).submit(call))
-        return [*calls, (answer, round(loop.time(), 6))]
+        response = await asyncio.wrap_future(SimulatedThreads(loop, lambda: (1.0, 0.5)).submit(call))
+        return [*calls, (response, round(loop.time(), 6))]
 
     assert in_virtual_time(story) == [("first", 1.5), ("second", 1.5), ("third", 1.5), ("answer", 1.5)]
 
 
-def test_the_pretended_thread_raises_to_whoever_asked() -> None:
+def test_a_simulated_thread_raises_to_its_caller() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
@@ -75,7 +75,7 @@ def test_the_pretended_thread_raises_to_whoever_asked() -> None:
         in_virtual_time(story)
 
 
-def test_a_skewed_clock_is_wrong_by_as_much_as_it_is_told() -> None:
+def test_a_skewed_clock_is_wrong_by_the_chosen_amount() -> None:
     async def story() -> int:
         return SkewedClock(-250).now_ms() - LoopClock().now_ms()
 

@@ -14,7 +14,7 @@ def take(waiting: LineQueue, *, lines: int = 100, characters: int = 10_000) -> t
     return waiting.take(0.0, most_lines=lines, most_characters=characters)
 
 
-def test_lines_come_out_in_their_order_and_the_last_ones_are_known() -> None:
+def test_lines_come_out_in_order_and_the_last_batch_is_marked() -> None:
     waiting = LineQueue()
     for line in ("a", "b", "c"):
         assert waiting.put(line, 0.0)
@@ -44,7 +44,7 @@ def test_a_batch_ends_at_its_size() -> None:
     assert take(waiting)[0] == ["c" * 60, "d"]
 
 
-def test_whoever_brings_too_much_has_to_wait_but_one_line_always_fits() -> None:
+def test_a_producer_of_too_many_lines_has_to_wait_but_one_line_always_fits() -> None:
     waiting = LineQueue(most_characters=10, most_lines=5)
 
     assert waiting.put("x" * 1_000, 0.0)
@@ -62,7 +62,7 @@ def test_characters_are_counted_with_what_each_line_costs() -> None:
     assert not waiting.put("", 0.0)
 
 
-def test_who_waits_for_room_goes_on_as_soon_as_there_is_some() -> None:
+def test_a_producer_that_waits_for_room_continues_as_soon_as_there_is_some() -> None:
     waiting = LineQueue(most_lines=1)
     waiting.put("first", 0.0)
     done: list[bool] = []

@@ -124,7 +124,7 @@ def test_every_end_is_completed_or_failed_on_the_wire() -> None:
         assert description[status].error
 
 
-def test_events_that_do_not_say_what_was_before_them_leave_no_gap() -> None:
+def test_events_that_do_not_name_their_predecessor_leave_no_gap() -> None:
     old = [block(2, 30), block(7, 31)]
     new = [block(9, 32, after_line=8), block(12, 33, after_line=10)]
 
@@ -132,7 +132,7 @@ def test_events_that_do_not_say_what_was_before_them_leave_no_gap() -> None:
     assert turn_state([*new, *old]).missing_lines == ((8, 8), (10, 10))
 
 
-def test_a_block_of_no_known_kind_is_none() -> None:
+def test_a_block_of_unknown_kind_is_none() -> None:
     odd = warnings("block", 30, "x", kind="sculpture")
 
     assert turn_state([CREATED, odd, warnings("block", 31, "y")]).blocks == ()
@@ -179,7 +179,7 @@ def test_a_turn_ends_as_its_run_does(story: list[Event]) -> None:
         assert (state.correction or state.ending) == run.summary.ending == summarise(story)[TURN].ending
 
 
-def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> None:
+def test_a_correction_changes_nothing_that_readers_of_the_turn_received() -> None:
     ended = turn_state([CREATED, DONE])
     corrected = ended.plus(
         [warnings("turn_corrected", 95, "corrected", status="failed", error_message="crash")]
@@ -192,7 +192,7 @@ def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> No
 
 
 @pytest.mark.parametrize("claim", ["turn_claimed", "turn_end_claimed"])
-def test_a_claim_alone_changes_nothing_that_anybody_is_told(claim: str) -> None:
+def test_a_claim_alone_changes_nothing_that_readers_receive(claim: str) -> None:
     claimed = warnings(claim, 10, "00-created-claimed", executor="agent")
     before, after = turn_state([CREATED]), turn_state([CREATED, claimed])
 

@@ -31,8 +31,8 @@ class Endpoint:
     """Answers GET requests one after the other; the last answer is given again and again."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, Mapping[str, str]]] = []
-        self._answers: list[Reply] = [Reply(404)]
+        self.requests: list[tuple[str, Mapping[str, str]]] = []
+        self._replies: list[Reply] = [Reply(404)]
         self._over = threading.Event()
         self.hangs = threading.Event()  # a client waits for an answer that is late
         outer = self
@@ -41,8 +41,8 @@ class Endpoint:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                outer.asked.append((self.path, dict(self.headers)))
-                reply = outer._answers.pop(0) if len(outer._answers) > 1 else outer._answers[0]
+                outer.requests.append((self.path, dict(self.headers)))
+                reply = outer._replies.pop(0) if len(outer._replies) > 1 else outer._replies[0]
                 if reply.late:
                     outer.hangs.set()
                     outer._over.wait()
@@ -68,9 +68,9 @@ class Endpoint:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def returns(self, *answers: Reply | Mapping[str, object]) -> None:
-        self._answers = [
-            each if isinstance(each, Reply) else Reply(body=json.dumps(each).encode()) for each in answers
+    def returns(self, *responses: Reply | Mapping[str, object]) -> None:
+        self._replies = [
+            each if isinstance(each, Reply) else Reply(body=json.dumps(each).encode()) for each in responses
         ]
 
     def close(self) -> None:

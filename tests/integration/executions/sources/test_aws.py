@@ -130,7 +130,7 @@ def watched(source: DeclaredSource, execution: Execution, clock: FakeClock) -> t
         polled = poller.poll(execution.execution_id, execution.plan_id)
         if polled.result is Result.ENDED:
             events = journal.read(execution.run_id).events
-            return polled.execution, [_told(each) for each in events if each.type not in QUIET]
+            return polled.execution, [_line_of(each) for each in events if each.type not in QUIET]
         clock.advance(60)
     raise AssertionError("it did not end")
 
@@ -182,7 +182,7 @@ def test_a_build_is_watched_from_its_queue_to_its_failed_phase(world: World, clo
     )
 
 
-def test_many_builds_are_asked_about_in_one_call_and_each_has_its_own_answer(world: World) -> None:
+def test_many_builds_are_polled_in_one_call_and_each_has_its_own_response(world: World) -> None:
     service, source = world.make("codebuild")
     service.answer(
         "BatchGetBuilds", {"builds": [build("demo:2", "SUCCEEDED"), build("demo:1", "IN_PROGRESS")]}
@@ -191,12 +191,12 @@ def test_many_builds_are_asked_about_in_one_call_and_each_has_its_own_answer(wor
 
     results = source.poll(executions)
 
-    states = {key.execution_id: _state(answer) for key, answer in results.items()}
+    states = {key.execution_id: _state(response) for key, response in results.items()}
     assert states == {"x-demo:1": JobState.STARTED, "x-demo:2": JobState.FINISHED, "x-demo:3": None}
     assert [asked["ids"] for _, asked in service.calls] == [["demo:1", "demo:2", "demo:3"]]
 
 
-def test_an_id_that_is_refused_stops_none_of_the_others(world: World) -> None:
+def test_a_refused_id_affects_none_of_the_others(world: World) -> None:
     service, source = world.make("batch")
     service.answer(
         "DescribeJobs", lambda asked: {"jobs": [batch_job(each, "RUNNING") for each in asked["jobs"]]}
@@ -298,7 +298,7 @@ def test_an_id_that_the_service_does_not_know_is_missing(
         ("cloudformation", "DescribeStacks", {"Stacks": []}),
     ],
 )
-def test_an_answer_without_it_means_that_it_is_missing(
+def test_a_response_without_the_job_means_that_it_is_missing(
     world: World, name: str, operation: str, empty: dict[str, Any]
 ) -> None:
     service, source = world.make(name)
@@ -308,7 +308,7 @@ def test_an_answer_without_it_means_that_it_is_missing(
 
 
 @pytest.mark.parametrize("name", sorted(AWS))
-def test_throttling_is_waited_out_and_lack_of_rights_is_told(world: World, name: str) -> None:
+def test_throttling_is_waited_out_and_missing_permissions_are_reported(world: World, name: str) -> None:
     service, source = world.make(name)
     service.fail("ThrottlingException", "Rate exceeded", headers={"Retry-After": "7"})
     service.fail("AccessDeniedException", "not authorized")
@@ -334,7 +334,7 @@ def test_a_wrong_clock_is_distinguished_from_wrong_credentials(world: World) -> 
     assert reported.message.endswith("Set the clock of this machine")
 
 
-def test_a_lost_answer_is_a_problem_that_may_pass(world: World) -> None:
+def test_a_lost_response_is_a_retryable_problem(world: World) -> None:
     service, source = world.make("batch")
     service.lose_answers()
 
@@ -344,7 +344,9 @@ def test_a_lost_answer_is_a_problem_that_may_pass(world: World) -> None:
     assert "is unreachable" in found.message
 
 
-def test_without_a_region_or_credentials_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_region_or_credentials_the_problem_names_the_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     source = DeclaredSource(AWS["batch"], AwsCaller(AWS["batch"]))
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     no_region = problem(source, "j-1")
@@ -362,7 +364,7 @@ def test_without_a_region_or_credentials_it_says_what_to_set(monkeypatch: pytest
     assert no_credentials.lasting
 
 
-def test_an_operation_that_does_not_exist_is_told() -> None:
+def test_an_operation_that_does_not_exist_is_reported() -> None:
     call = AwsCall(service="batch", operation="DescribeEverything", parameters={"id": "{id}"})
     wrong = replace(AWS["batch"], call=call)
     source = DeclaredSource(wrong, AwsCaller(wrong))
@@ -371,7 +373,7 @@ def test_an_operation_that_does_not_exist_is_told() -> None:
     source.close()
 
 
-def test_a_job_of_another_account_is_asked_about_there(world: World) -> None:
+def test_a_job_of_another_account_is_polled_there(world: World) -> None:
     service, source = world.make("batch")
     service.answer("DescribeJobs", {"jobs": [batch_job("j-1", "RUNNING")]})
 
@@ -387,7 +389,7 @@ def test_a_client_has_our_timeouts() -> None:
     client.close()
 
 
-def _told(event: Event) -> str:
+def _line_of(event: Event) -> str:
     payload = event.payload
     return f"{payload.get('action', '')} {payload.get('to', payload.get('status', ''))}".strip()
 

@@ -51,7 +51,7 @@ def add(shell: Shell, source: str, *jobs: str) -> None:
         shell("executions", "add", *arguments, "--wave", f"w={job}")
 
 
-def test_credentials_are_checked_before_a_lease_is_taken(
+def test_credentials_are_checked_before_a_lease_is_acquired(
     shell: Shell, without_credentials: pytest.MonkeyPatch
 ) -> None:
     add(shell, "codebuild", "demo:1")

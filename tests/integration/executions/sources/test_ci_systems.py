@@ -97,7 +97,7 @@ def build(building: bool, result: str | None) -> dict[str, Any]:
         (JENKINS, build(building=False, result="NOT_BUILT"), 1),
     ],
 )
-def test_every_word_of_the_system_ends_as_it_says(
+def test_every_status_of_the_system_has_its_outcome(
     shell: Shell, endpoint: Endpoint, what: str, body: dict[str, Any], code: int
 ) -> None:
     endpoint.returns(body)
@@ -121,8 +121,10 @@ def test_the_address_is_that_of_the_api(
 
     shell.watch(what, "--timeout", "0s")
 
-    asked = endpoint.asked[0][0]
-    assert asked == path or (path is None and asked.startswith("/job/shop/job/fix%252Fdisk/9/api/json"))
+    requested = endpoint.requests[0][0]
+    assert requested == path or (
+        path is None and requested.startswith("/job/shop/job/fix%252Fdisk/9/api/json")
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_the_token_is_read_from_where_the_tools_of_the_system_read_it(
 
     shell.watch(what, "--timeout", "0s")
 
-    sent = {name.casefold(): value for name, value in endpoint.asked[0][1].items()}
+    sent = {name.casefold(): value for name, value in endpoint.requests[0][1].items()}
     assert sent.get(header.casefold()) == value
 
 
@@ -197,7 +199,7 @@ def test_a_rate_limit_is_waited_out_until_it_is_reset(
 
     assert watched.return_value == 3
     assert clock.monotonic() - began <= 241
-    assert len(endpoint.asked) <= 4  # and nothing in the time that it asked for
+    assert len(endpoint.requests) <= 4  # and nothing in the time that it asked for
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,9 @@ def test_a_rate_limit_is_waited_out_until_it_is_reset(
         (JENKINS, "set JENKINS_USER_ID and JENKINS_API_TOKEN first"),
     ],
 )
-def test_what_is_not_found_without_credentials_may_be_private(shell: Shell, what: str, message: str) -> None:
+def test_a_job_that_is_not_found_without_credentials_may_be_private(
+    shell: Shell, what: str, message: str
+) -> None:
     with pytest.raises(ExecutionNotFound, match=message):
         shell.watch(what)
 
@@ -221,14 +225,14 @@ def test_credentials_that_are_refused_are_named(shell: Shell, endpoint: Endpoint
 
 
 @pytest.mark.parametrize("what", ["github:octo/../../user/1", "jenkins:job/../9", "jenkins:job//9"])
-def test_an_id_stays_below_its_place(shell: Shell, endpoint: Endpoint, what: str) -> None:
+def test_an_id_cannot_leave_its_path(shell: Shell, endpoint: Endpoint, what: str) -> None:
     with pytest.raises(InvalidInput, match="it has an empty part"):
         shell.watch(what)
 
-    assert endpoint.asked == []
+    assert endpoint.requests == []
 
 
-def test_a_server_that_is_not_named_is_asked_for(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_url_names_the_variable(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JENKINS_URL")
 
     with pytest.raises(InvalidInput, match="The environment variable JENKINS_URL is not set"):

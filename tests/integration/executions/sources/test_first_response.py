@@ -59,7 +59,7 @@ def test_a_server_that_is_not_up_yet_is_waited_for_with_growing_delays(
     assert "is not known: 127.0.0.1" in watched.stderr
 
 
-def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: Endpoint) -> None:
+def test_waiting_for_a_first_response_ends_at_the_silence_limit(shell: Shell, endpoint: Endpoint) -> None:
     endpoint.returns(Reply(503))
 
     watched = shell.watch(f"{endpoint.url}/job", "--silent-after", "1m")
@@ -68,7 +68,7 @@ def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: E
     assert "stopped watching run" in watched.stderr
 
 
-def test_time_spent_on_the_first_answer_counts(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
+def test_time_spent_on_the_first_response_counts(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
     endpoint.returns(Reply(503, headers={"Retry-After": "40"}), {"status": "running"})
     began = clock.monotonic()
 
@@ -78,7 +78,7 @@ def test_time_spent_on_the_first_answer_counts(shell: Shell, endpoint: Endpoint,
     assert clock.monotonic() - began <= 61
 
 
-def test_an_aws_service_that_is_away_at_first_is_waited_out(shell: Shell, builds: AwsService) -> None:
+def test_an_aws_service_that_is_unavailable_at_first_is_retried(shell: Shell, builds: AwsService) -> None:
     builds.answer("BatchGetBuilds", build("SUCCEEDED"))
     builds.lose_answers(4)
 
@@ -98,7 +98,7 @@ def test_an_aws_service_that_is_away_at_first_is_waited_out(shell: Shell, builds
         (Reply(400), InvalidInput, "returned 400"),
     ],
 )
-def test_what_is_surely_wrong_is_reported_at_once(
+def test_a_permanent_problem_is_reported_at_once(
     shell: Shell, endpoint: Endpoint, reply: Reply, error: type[Exception], message: str
 ) -> None:
     endpoint.returns(reply)
@@ -106,7 +106,7 @@ def test_what_is_surely_wrong_is_reported_at_once(
     with pytest.raises(error, match=message):
         shell.watch(f"{endpoint.url}/job")
 
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
     assert json.loads(shell("executions", "list", "-o", "json").stdout) == []
 
 
@@ -117,7 +117,7 @@ def test_what_is_surely_wrong_is_reported_at_once(
         (socket.EAI_AGAIN, None, ""),
     ],
 )
-def test_a_name_that_does_not_exist_is_wrong_and_a_resolver_that_is_away_is_an_outage(
+def test_an_unknown_host_is_an_error_and_an_unavailable_resolver_is_an_outage(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception] | None, message: str
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:
@@ -132,7 +132,7 @@ def test_a_name_that_does_not_exist_is_wrong_and_a_resolver_that_is_away_is_an_o
         assert shell.watch("https://jobs.example/1", "--timeout", "9s").return_value == 3
 
 
-def test_the_first_response_of_an_endpoint_says_when_to_poll_next(
+def test_the_first_response_of_an_endpoint_sets_the_next_poll(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
     endpoint.returns(Reply(202, headers={"Retry-After": "120"}), {"status": "done"})
@@ -141,11 +141,11 @@ def test_the_first_response_of_an_endpoint_says_when_to_poll_next(
     watched = shell.watch(f"{endpoint.url}/job")
 
     assert watched.return_value == 0
-    assert len(endpoint.asked) == 2
+    assert len(endpoint.requests) == 2
     assert clock.monotonic() - began >= 120
 
 
-def test_the_first_refusal_of_an_endpoint_says_when_to_poll_next(
+def test_the_first_refusal_of_an_endpoint_sets_the_next_poll(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
     endpoint.returns(Reply(429, headers={"Retry-After": "90"}), {"status": "done"})
@@ -157,7 +157,7 @@ def test_the_first_refusal_of_an_endpoint_says_when_to_poll_next(
     assert clock.monotonic() - began >= 90
 
 
-def test_time_that_is_up_while_the_service_asks_to_wait_brings_no_further_request(
+def test_a_timeout_while_the_service_requests_a_pause_sends_no_further_request(
     shell: Shell, endpoint: Endpoint
 ) -> None:
     endpoint.returns({"status": "running"}, Reply(503, headers={"Retry-After": "3600"}))
@@ -165,10 +165,10 @@ def test_time_that_is_up_while_the_service_asks_to_wait_brings_no_further_reques
     watched = shell.watch(f"{endpoint.url}/job", "--timeout", "60s")
 
     assert watched.return_value == 3
-    assert len(endpoint.asked) == 2
+    assert len(endpoint.requests) == 2
 
 
-def test_a_build_is_not_asked_about_before_the_service_allows_it(
+def test_a_build_is_not_polled_before_the_service_allows_it(
     shell: Shell, builds: AwsService, clock: FakeClock
 ) -> None:
     builds.answer("BatchGetBuilds", build("SUCCEEDED"))

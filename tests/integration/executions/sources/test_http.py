@@ -100,7 +100,7 @@ def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
         ({"status": "job.state"}, {"job": {"state": "done", "exit_code": 1}}, ItemState.FAILED),
     ],
 )
-def test_the_fragment_of_the_address_says_how_to_read_the_answer(
+def test_the_fragment_of_the_url_decides_how_the_response_is_read(
     endpoint: Endpoint, options: dict[str, Any], reply: Any, expected: ItemState
 ) -> None:
     endpoint.returns(reply)
@@ -108,16 +108,16 @@ def test_the_fragment_of_the_address_says_how_to_read_the_answer(
     url = url_with_options(f"{endpoint.url}/job", **options)
 
     assert state(source_of(), url)[1] is expected
-    assert endpoint.asked[0][0] == "/job"
+    assert endpoint.requests[0][0] == "/job"
 
 
-def test_a_fragment_that_is_none_of_ours_is_left_out(endpoint: Endpoint) -> None:
+def test_an_unrelated_fragment_is_left_out(endpoint: Endpoint) -> None:
     endpoint.returns({"status": "done"})
 
     assert state(source_of(), f"{endpoint.url}/job#section")[1] is ItemState.DONE
 
 
-def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> None:
+def test_each_watch_of_a_url_is_a_run_of_its_own(endpoint: Endpoint) -> None:
     endpoint.returns({"status": "running"})
 
     execution = begun(source_of(), f"{endpoint.url}/job")
@@ -125,7 +125,7 @@ def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> Non
     assert execution.execution_id == f"{endpoint.url}/job@2026-11-15T10:00:00Z"
 
 
-def test_a_path_that_leads_nowhere_is_told_with_what_is_there(endpoint: Endpoint) -> None:
+def test_a_path_without_a_value_is_reported_with_the_fields_of_the_response(endpoint: Endpoint) -> None:
     endpoint.returns({"id": 1, "phase": "x"})
     source = source_of()
 
@@ -136,7 +136,7 @@ def test_a_path_that_leads_nowhere_is_told_with_what_is_there(endpoint: Endpoint
     assert "has no status at state; it has id, phase" in found.message
 
 
-def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
+def test_a_response_that_is_not_json_has_no_path(endpoint: Endpoint) -> None:
     endpoint.returns(Reply(200, b"<html>"))
 
     found = source_of().begin(f"{endpoint.url}/job#status=state")
@@ -146,7 +146,7 @@ def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("code", [404, 410])
-def test_what_is_not_there_is_missing(endpoint: Endpoint, code: int) -> None:
+def test_a_job_that_is_not_found_is_missing(endpoint: Endpoint, code: int) -> None:
     endpoint.returns(Reply(code))
 
     assert source_of().begin(f"{endpoint.url}/job") is None
@@ -166,7 +166,7 @@ def test_what_is_not_there_is_missing(endpoint: Endpoint, code: int) -> None:
         (Reply(200, b"x" * (MAX_BYTES + 1)), True, False, None),
     ],
 )
-def test_a_problem_says_whether_waiting_helps(
+def test_a_problem_states_whether_a_retry_helps(
     endpoint: Endpoint, reply: Reply, lasting: bool, throttled: bool, wish: float | None
 ) -> None:
     endpoint.returns(reply)
@@ -177,7 +177,7 @@ def test_a_problem_says_whether_waiting_helps(
     assert (found.lasting, found.throttled, found.retry_after_seconds) == (lasting, throttled, wish)
 
 
-def test_a_server_may_wish_for_a_time_of_day(endpoint: Endpoint) -> None:
+def test_a_server_may_request_a_time_of_day(endpoint: Endpoint) -> None:
     later = datetime.now(UTC) + timedelta(minutes=5)
     endpoint.returns(Reply(503, headers={"Retry-After": format_datetime(later, usegmt=True)}))
 
@@ -187,16 +187,16 @@ def test_a_server_may_wish_for_a_time_of_day(endpoint: Endpoint) -> None:
     assert 290 < (found.retry_after_seconds or 0) <= 300
 
 
-def test_an_answer_that_asks_for_patience_is_given_it(endpoint: Endpoint) -> None:
+def test_a_requested_pause_is_honoured(endpoint: Endpoint) -> None:
     endpoint.returns(Reply(202, headers={"Retry-After": "120"}))
     source = source_of()
 
-    answer = answered(source, begun(source, f"{endpoint.url}/job"))
+    response = answered(source, begun(source, f"{endpoint.url}/job"))
 
-    assert answer.next_at == answer.at + 120_000
+    assert response.next_at == response.at + 120_000
 
 
-def test_the_time_between_two_looks_is_the_declared_one(endpoint: Endpoint) -> None:
+def test_the_polling_interval_is_the_declared_one(endpoint: Endpoint) -> None:
     endpoint.returns({"status": "queued"}, {"status": "queued"}, {"status": "running"})
     source = source_of()
     execution = begun(source, f"{endpoint.url}/job")
@@ -217,8 +217,8 @@ def test_a_redirect_is_followed_without_headers_to_another_host(
 
     assert isinstance(source_of(Authorization="secret").begin(f"{endpoint.url}/job"), Execution)
 
-    assert [headers.get("Authorization") for _, headers in endpoint.asked] == ["secret", "secret"]
-    assert [headers.get("Authorization") for _, headers in elsewhere.asked] == [None]
+    assert [headers.get("Authorization") for _, headers in endpoint.requests] == ["secret", "secret"]
+    assert [headers.get("Authorization") for _, headers in elsewhere.requests] == [None]
 
 
 def test_a_chain_of_redirects_has_an_end(endpoint: Endpoint) -> None:
@@ -227,10 +227,10 @@ def test_a_chain_of_redirects_has_an_end(endpoint: Endpoint) -> None:
     found = source_of().begin(f"{endpoint.url}/job")
 
     assert isinstance(found, SourceProblem)
-    assert len(endpoint.asked) == 6
+    assert len(endpoint.requests) == 6
 
 
-def test_an_answer_that_is_the_same_is_not_sent_again(endpoint: Endpoint) -> None:
+def test_an_unchanged_response_is_not_sent_again(endpoint: Endpoint) -> None:
     endpoint.returns(
         Reply(200, b'{"status": "running"}', {"ETag": '"v1"'}),
         Reply(304),
@@ -243,10 +243,10 @@ def test_an_answer_that_is_the_same_is_not_sent_again(endpoint: Endpoint) -> Non
 
     assert [job.state for job in same.jobs.values()] == [JobState.STARTED]
     assert [job.state for job in new.jobs.values()] == [JobState.FINISHED]
-    assert [headers.get("If-None-Match") for _, headers in endpoint.asked] == [None, '"v1"', '"v1"']
+    assert [headers.get("If-None-Match") for _, headers in endpoint.requests] == [None, '"v1"', '"v1"']
 
 
-def test_a_declared_endpoint_puts_the_id_into_its_address_and_secrets_into_headers(
+def test_a_declared_endpoint_puts_the_id_into_its_url_and_secrets_into_headers(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "t0p")
@@ -268,19 +268,19 @@ def test_a_declared_endpoint_puts_the_id_into_its_address_and_secrets_into_heade
     (job,) = answered(source, execution).jobs.values()
 
     assert execution.execution_id == "jobs:my app/4 2"
-    assert endpoint.asked[0][0] == "/my%20app/runs/4%202"
-    assert endpoint.asked[0][1]["Authorization"] == "Bearer t0p"
+    assert endpoint.requests[0][0] == "/my%20app/runs/4%202"
+    assert endpoint.requests[0][1]["Authorization"] == "Bearer t0p"
     assert [(each.name, each.state.value) for each in job.items[0].steps] == [("copy", "succeeded")]
 
 
-def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
+def test_a_missing_secret_is_reported(endpoint: Endpoint) -> None:
     source = source_of({"url": f"{endpoint.url}/{{id}}", "headers": {"X-Key": "${NO_SUCH_VARIABLE}"}})
 
     found = source.begin("1")
 
     assert isinstance(found, SourceProblem)
     assert "NO_SUCH_VARIABLE is not set" in found.message
-    assert endpoint.asked == []
+    assert endpoint.requests == []
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
         ("http://127.0.0.1:9/#status=a..b", "Invalid path 'a..b'"),
     ],
 )
-def test_what_is_no_address_is_refused(url: str, message: str) -> None:
+def test_an_invalid_url_is_refused(url: str, message: str) -> None:
     found = source_of().begin(url)
 
     assert isinstance(found, SourceProblem)
@@ -300,7 +300,7 @@ def test_what_is_no_address_is_refused(url: str, message: str) -> None:
     assert message in found.message
 
 
-def test_nobody_at_home_is_a_problem_that_may_pass() -> None:
+def test_a_refused_connection_is_a_retryable_problem() -> None:
     found = source_of().begin("http://127.0.0.1:9/job")
 
     assert isinstance(found, SourceProblem)
@@ -308,7 +308,7 @@ def test_nobody_at_home_is_a_problem_that_may_pass() -> None:
     assert "127.0.0.1:9 is unreachable" in found.message
 
 
-def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_that(
+def test_a_response_that_does_not_arrive_is_given_up_at_the_timeout(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "TIMEOUT_SECONDS", 0.2)
@@ -321,7 +321,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_that(
     assert "timed out" in found.message
 
 
-def test_one_endpoint_that_hangs_holds_up_no_other(
+def test_an_endpoint_that_hangs_holds_up_no_other(
     endpoint: Endpoint, elsewhere: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "TIMEOUT_SECONDS", 0.5)

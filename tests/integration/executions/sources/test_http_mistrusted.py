@@ -32,14 +32,14 @@ def spoken(parts: Iterable[bytes]) -> Iterator[str]:
     """A server that says these bytes and hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def answer() -> None:
+        def response() -> None:
             connection, _ = server.accept()
             with connection, suppress(OSError):
                 connection.recv(65_536)
                 for part in parts:
                     connection.sendall(part)
 
-        thread = threading.Thread(target=answer, daemon=True)
+        thread = threading.Thread(target=response, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}/job"
         thread.join()
@@ -57,9 +57,7 @@ def spoken(parts: Iterable[bytes]) -> Iterator[str]:
         (b"[" * 200_000, "with invalid JSON"),
     ],
 )
-def test_json_without_a_status_is_never_taken_for_success(
-    endpoint: Endpoint, body: bytes, message: str
-) -> None:
+def test_json_without_a_status_is_never_a_success(endpoint: Endpoint, body: bytes, message: str) -> None:
     endpoint.returns(Reply(200, body))
 
     found = source_of().begin(f"{endpoint.url}/job")
@@ -68,7 +66,7 @@ def test_json_without_a_status_is_never_taken_for_success(
     assert message in found.message
 
 
-def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endpoint) -> None:
+def test_a_page_behind_a_redirect_is_never_a_success(endpoint: Endpoint) -> None:
     endpoint.returns(Reply(302, headers={"Location": "/login?next=job"}), Reply(200, b"<html>Log in"))
 
     found = source_of().begin(f"{endpoint.url}/job")
@@ -91,7 +89,7 @@ def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endp
     ],
     ids=lambda reply: f"{reply.code} {reply.body[:8]!r}",
 )
-def test_a_response_without_a_status_is_not_an_answer(endpoint: Endpoint, reply: Reply) -> None:
+def test_a_response_without_a_status_is_a_problem(endpoint: Endpoint, reply: Reply) -> None:
     endpoint.returns(reply)
 
     found = source_of().begin(f"{endpoint.url}/job")
@@ -112,7 +110,9 @@ def test_a_login_page_in_the_middle_of_a_watch_leaves_the_job_open(endpoint: End
     assert [type(each) for each in results.values()] == [SourceProblem]
 
 
-def test_a_redirect_to_a_login_page_is_no_success_even_where_the_code_is_accepted(endpoint: Endpoint) -> None:
+def test_a_redirect_to_a_login_page_is_not_a_success_even_where_the_code_is_accepted(
+    endpoint: Endpoint,
+) -> None:
     endpoint.returns(Reply(302, headers={"Location": "/login?next=job"}), Reply(200, b"<html>Log in"))
 
     found = source_of().begin(f"{endpoint.url}/job#accept=status-code")
@@ -129,7 +129,7 @@ def test_a_redirect_to_a_login_page_is_no_success_even_where_the_code_is_accepte
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nwell",
     ],
 )
-def test_an_answer_that_was_cut_off_is_no_answer(raw: bytes) -> None:
+def test_a_response_that_was_cut_off_is_a_problem(raw: bytes) -> None:
     with spoken([raw]) as url:
         found = source_of().begin(url)
 
@@ -137,7 +137,7 @@ def test_an_answer_that_was_cut_off_is_no_answer(raw: bytes) -> None:
     assert not found.lasting
 
 
-def test_headers_that_drip_in_are_not_waited_for_longer_than_a_whole_answer(
+def test_slow_headers_have_the_timeout_of_a_whole_response(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http_client, "TOTAL_SECONDS", 0.3)
@@ -166,13 +166,13 @@ def test_the_body_of_a_redirect_is_not_read(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("value", ["Bearer s3cret\r\nX: y", "s3cret\x00", "s3cret \u20ac"])
-def test_a_header_that_can_not_be_sent_is_told_without_its_value(endpoint: Endpoint, value: str) -> None:
+def test_an_invalid_header_is_reported_without_its_value(endpoint: Endpoint, value: str) -> None:
     found = source_of(Authorization=value).begin(f"{endpoint.url}/job")
 
     assert isinstance(found, SourceProblem)
     assert "'Authorization'" in found.message
     assert "s3cret" not in found.message
-    assert endpoint.asked == []
+    assert endpoint.requests == []
 
 
 def test_a_line_break_after_a_secret_of_the_environment_is_left_out(
@@ -183,10 +183,10 @@ def test_a_line_break_after_a_secret_of_the_environment_is_left_out(
 
     source_of(Authorization="Bearer ${DEPLOY_TOKEN}").begin(f"{endpoint.url}/job")
 
-    assert endpoint.asked[0][1]["Authorization"] == "Bearer t0p"
+    assert endpoint.requests[0][1]["Authorization"] == "Bearer t0p"
 
 
-def test_what_a_declared_address_asks_with_is_in_no_message(endpoint: Endpoint) -> None:
+def test_the_query_of_a_declared_url_is_in_no_message(endpoint: Endpoint) -> None:
     endpoint.returns(Reply(503))
 
     found = source_of({"url": f"{endpoint.url}/{{id}}?key=s3cret"}).begin("1")
@@ -195,7 +195,7 @@ def test_what_a_declared_address_asks_with_is_in_no_message(endpoint: Endpoint) 
     assert found.message == f"{endpoint.url}/1 returned 503"
 
 
-def test_a_secret_of_the_environment_is_put_into_a_declared_address_and_into_no_message(
+def test_a_secret_of_the_environment_is_put_into_a_declared_url_and_into_no_message(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "s3 cret\n")
@@ -205,11 +205,11 @@ def test_a_secret_of_the_environment_is_put_into_a_declared_address_and_into_no_
 
     assert isinstance(found, SourceProblem)
     assert found.message == f"{endpoint.url}/${{DEPLOY_TOKEN}}/1 returned 503"
-    assert endpoint.asked[0][0] == "/s3%20cret/1"
+    assert endpoint.requests[0][0] == "/s3%20cret/1"
 
 
 @pytest.mark.parametrize("name", ["token", "api_key", "X-Amz-Signature", "sig", "client-secret"])
-def test_an_address_with_a_secret_in_it_is_refused_before_it_is_asked_or_stored(
+def test_a_url_with_a_secret_in_it_is_refused_before_it_is_requested_or_stored(
     endpoint: Endpoint, name: str
 ) -> None:
     found = source_of().begin(f"{endpoint.url}/job?page=1&{name}=s3cret#status=state")
@@ -218,10 +218,10 @@ def test_an_address_with_a_secret_in_it_is_refused_before_it_is_asked_or_stored(
     assert found.lasting
     assert name in found.message
     assert "s3cret" not in found.message
-    assert endpoint.asked == []
+    assert endpoint.requests == []
 
 
-def test_a_parameter_that_only_tells_what_is_meant_is_taken(endpoint: Endpoint) -> None:
+def test_a_parameter_that_is_not_a_secret_is_accepted(endpoint: Endpoint) -> None:
     endpoint.returns({"status": "done"})
 
     assert isinstance(source_of().begin(f"{endpoint.url}/job?key=7&tokens=3"), Execution)

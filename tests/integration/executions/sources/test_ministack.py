@@ -77,7 +77,7 @@ def test_a_run_of_a_state_machine_is_watched_to_its_end(client: Any, name: str) 
     assert "done (SUCCEEDED)" in second.stdout
 
 
-def test_a_run_that_fails_says_its_error(client: Any, name: str) -> None:
+def test_a_failed_run_has_its_error(client: Any, name: str) -> None:
     states, arn = machine(client, name, {"Type": "Fail", "Error": "NoStock", "Cause": "all sold"})
     run = states.start_execution(stateMachineArn=arn)["executionArn"]
 
@@ -150,6 +150,6 @@ def test_a_run_of_a_glue_job_and_a_build_are_watched(client: Any, name: str) -> 
         "aws:step-functions:arn:aws:states:eu-west-1:000000000000:execution:m:r",
     ],
 )
-def test_what_is_not_there_is_told(client: Any, target: str) -> None:
+def test_a_missing_job_is_reported(client: Any, target: str) -> None:
     with pytest.raises(ExecutionNotFound, match="has no "):
         watch(target)

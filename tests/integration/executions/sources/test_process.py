@@ -121,7 +121,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells oth
     ("code", "expected"),
     [(0, (ItemState.DONE, "exited with 0")), (3, (ItemState.FAILED, "exited with 3"))],
 )
-def test_how_it_ended_is_read_before_its_parent_has_asked(
+def test_the_exit_status_is_read_before_the_parent_has_collected_it(
     source: ProcessSource, families: ExitStack, code: int, expected: tuple[ItemState, str]
 ) -> None:
     watched = family(families, code)
@@ -135,7 +135,9 @@ def test_how_it_ended_is_read_before_its_parent_has_asked(
 
 
 @linux
-def test_a_process_whose_end_is_known_is_not_held_open(source: ProcessSource, families: ExitStack) -> None:
+def test_a_process_whose_exit_status_was_read_is_not_held_open(
+    source: ProcessSource, families: ExitStack
+) -> None:
     watched = family(families, 3)
     before = len(list(Path("/proc/self/fd").iterdir()))
     execution = begun(source, watched.child)
@@ -160,7 +162,7 @@ def test_a_process_that_was_killed_has_failed_with_the_signal(
 
 
 @linux
-def test_after_its_parent_has_asked_the_kernel_tells_or_nobody_does(
+def test_after_its_parent_has_collected_it_the_exit_status_comes_from_the_kernel_or_is_unknown(
     source: ProcessSource, families: ExitStack
 ) -> None:
     watched = family(families, 3)
@@ -179,7 +181,7 @@ def test_after_its_parent_has_asked_the_kernel_tells_or_nobody_does(
 
 
 @linux
-def test_who_was_not_there_can_not_know_how_it_ended_and_says_so(families: ExitStack) -> None:
+def test_an_exit_that_was_not_observed_is_reported_as_unknown(families: ExitStack) -> None:
     watched = family(families, 0)
     clock, store, journal = FakeClock(), MemoryExecutionStore(), MemoryJournal()
     first = ProcessSource(clock=clock)
@@ -203,7 +205,7 @@ def test_who_was_not_there_can_not_know_how_it_ended_and_says_so(families: ExitS
 
 
 @linux
-def test_another_process_with_the_same_id_is_not_taken_for_it(source: ProcessSource) -> None:
+def test_another_process_with_the_same_pid_is_not_mistaken_for_it(source: ProcessSource) -> None:
     pid = os.getpid()
     execution = begun(source, pid)
     (wave,) = execution.stages
@@ -228,7 +230,7 @@ def test_a_process_of_another_machine_is_not_judged_from_here(source: ProcessSou
     assert "runs on elsewhere" in problem.message
 
 
-def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
+def test_a_process_is_named_by_its_pid_and_its_command(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
 
     assert execution.execution_id.startswith(f"pid:{os.getpid()}@")
@@ -239,7 +241,7 @@ def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
     )
 
 
-def test_it_is_looked_at_every_second(source: ProcessSource) -> None:
+def test_a_process_is_polled_every_second(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
 
     result = source.poll([execution])[execution.key]
@@ -249,21 +251,21 @@ def test_it_is_looked_at_every_second(source: ProcessSource) -> None:
 
 
 @pytest.mark.parametrize("what", ["", "abc", "-1", "0", "1.5", "\u00b2", "2147483648", "9" * 30])
-def test_what_is_no_process_id_is_refused(source: ProcessSource, what: str) -> None:
+def test_an_invalid_pid_is_refused(source: ProcessSource, what: str) -> None:
     found = source.begin(what)
 
     assert isinstance(found, SourceProblem)
     assert found.lasting
 
 
-def test_a_process_that_is_not_there_is_missing(source: ProcessSource) -> None:
+def test_a_process_that_does_not_exist_is_missing(source: ProcessSource) -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
 
     assert source.begin(str(done.pid)) is None
 
 
-def test_a_job_that_is_no_process_is_told(source: ProcessSource) -> None:
+def test_a_job_that_is_not_a_process_is_reported(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
     (wave,) = execution.stages
     odd = replace(execution, stages=(replace(wave, jobs=(replace(wave.jobs[0], job_id="demo:1"),)),))
@@ -283,7 +285,7 @@ def test_a_job_that_is_no_process_is_told(source: ProcessSource) -> None:
         (0x5F, "killed by signal 95"),
     ],
 )
-def test_a_status_in_words(status: int, statuses: str) -> None:
+def test_an_exit_status_is_described(status: int, statuses: str) -> None:
     assert exit_text(status) == statuses
 
 

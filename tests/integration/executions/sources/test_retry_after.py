@@ -63,9 +63,7 @@ def test_a_request_without_a_response_is_tried_once_more_at_once(builds: AwsServ
     assert len(builds.calls) == 2
 
 
-def test_disaster_recovery_is_left_alone_as_long_as_it_asks(
-    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drs_is_left_alone_as_long_as_it_requests(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     with DrsSimulator(clock=clock) as drs:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DRS", drs.url)
         monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
@@ -107,7 +105,7 @@ def one(job: str) -> Execution:
         ({}, None, None),
     ],
 )
-def test_an_aws_service_asks_for_time_in_several_ways(
+def test_an_aws_service_requests_a_pause_in_several_ways(
     headers: Mapping[str, str], modelled: int | None, seconds: float | None
 ) -> None:
     response = {"ResponseMetadata": {"HTTPHeaders": headers}, "retryAfterSeconds": modelled}

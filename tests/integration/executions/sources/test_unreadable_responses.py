@@ -53,7 +53,7 @@ def drs(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
 
 
 @pytest.mark.parametrize("body", [*UNREADABLE, *MALFORMED], ids=repr)
-def test_disaster_recovery_does_not_lose_a_job_by_it(drs: AwsService, clock: FakeClock, body: bytes) -> None:
+def test_drs_loses_no_job_by_an_unreadable_response(drs: AwsService, clock: FakeClock, body: bytes) -> None:
     drs.send(body)
 
     problem = asked(clock)
@@ -73,7 +73,7 @@ def test_disaster_recovery_does_not_lose_a_job_by_it(drs: AwsService, clock: Fak
     ],
 )
 @pytest.mark.parametrize("body", UNREADABLE[:4], ids=repr)
-def test_neither_does_a_declared_service_on_its_first_response(
+def test_a_declared_service_loses_no_job_by_an_unreadable_first_response(
     monkeypatch: pytest.MonkeyPatch, service: str, declaration: Declaration, what: str, body: bytes
 ) -> None:
     with AwsService(service) as away:
@@ -87,7 +87,7 @@ def test_neither_does_a_declared_service_on_its_first_response(
     assert not problem.lasting
 
 
-def test_an_error_whose_body_is_no_object_is_an_error_all_the_same(drs: AwsService, clock: FakeClock) -> None:
+def test_an_error_whose_body_is_not_an_object_is_still_an_error(drs: AwsService, clock: FakeClock) -> None:
     drs.send(b"[]", status=503, headers={"Retry-After": "9"})
 
     problem = asked(clock)
@@ -112,25 +112,23 @@ def test_retry_after_is_read_where_the_model_has_a_whole_number(
     assert (problem.retry_after_seconds, problem.lasting) == (seconds, False)
 
 
-def test_retry_after_of_a_jobs_log_is_honoured_with_the_answer(drs: AwsService, clock: FakeClock) -> None:
+def test_retry_after_of_a_jobs_log_is_honoured_with_the_response(drs: AwsService, clock: FakeClock) -> None:
     source = DrsSource(clock=clock)
     drs.send(FINISHED)
     drs.send(b"{}", status=429, headers={"x-amzn-ErrorType": "ThrottlingException", "Retry-After": "300"})
 
-    (answer,) = source.poll([one()]).values()
+    (response,) = source.poll([one()]).values()
 
     source.close()
-    assert isinstance(answer, SourceResponse)
-    assert answer.warnings == (
+    assert isinstance(response, SourceResponse)
+    assert response.warnings == (
         f"the log of {JOB} was not read: drs:DescribeJobLogItems returned ThrottlingException",
     )
-    assert (answer.retry_after_seconds, answer.next_at) == (300.0, clock.now_ms() + 300_000)
+    assert (response.retry_after_seconds, response.next_at) == (300.0, clock.now_ms() + 300_000)
 
 
 @pytest.mark.parametrize("body", [*UNREADABLE, b"{}", b'{"items": null}', b'{"items": [null]}'], ids=repr)
-def test_a_log_that_can_not_be_read_costs_only_the_reasons(
-    drs: AwsService, clock: FakeClock, body: bytes
-) -> None:
+def test_an_unreadable_log_costs_only_the_reasons(drs: AwsService, clock: FakeClock, body: bytes) -> None:
     drs.send(FINISHED)
     drs.send(body)
 

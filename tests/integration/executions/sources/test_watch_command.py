@@ -59,7 +59,7 @@ def test_a_build_is_watched_to_its_end_and_recorded(shell: Shell, codebuild: Aws
     ("status", "statuses"),
     [("FAILED", "failed: demo:1: its status is FAILED"), ("STOPPED", "was cancelled: demo:1 was cancelled")],
 )
-def test_the_exit_code_is_one_for_what_went_wrong(
+def test_the_exit_code_is_one_for_a_failure(
     shell: Shell, codebuild: AwsService, status: str, statuses: str
 ) -> None:
     codebuild.answer("BatchGetBuilds", build(status))
@@ -70,7 +70,7 @@ def test_the_exit_code_is_one_for_what_went_wrong(
     assert watched.stderr == f"longwatch: run {BUILD} {statuses}\n"
 
 
-def test_time_that_is_up_asks_once_more_and_calls_nothing_failed(
+def test_a_timeout_polls_once_more_and_fails_nothing(
     shell: Shell, codebuild: AwsService, clock: FakeClock
 ) -> None:
     codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
@@ -82,13 +82,13 @@ def test_time_that_is_up_asks_once_more_and_calls_nothing_failed(
     assert len(codebuild.calls) == 4  # to begin, at once, after 15 s, and when the time is up
 
 
-def test_an_end_that_is_there_when_the_time_is_up_counts(shell: Shell, codebuild: AwsService) -> None:
+def test_an_end_that_the_poll_at_the_timeout_finds_counts(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", *[build("IN_PROGRESS")] * 2, build("SUCCEEDED"))
 
     assert shell.watch(BUILD, "--timeout", "5s").return_value == 0
 
 
-def test_time_that_is_up_during_an_outage_leaves_it_unknown(shell: Shell, codebuild: AwsService) -> None:
+def test_a_timeout_during_an_outage_leaves_the_status_unknown(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
     shell.watch(BUILD, "--timeout", "1s")
     codebuild.lose_answers(50)
@@ -99,7 +99,7 @@ def test_time_that_is_up_during_an_outage_leaves_it_unknown(shell: Shell, codebu
     assert "status of run aws:codebuild:demo:1 is not known" in watched.stderr
 
 
-def test_a_second_watch_goes_on_where_the_first_was_left(shell: Shell, codebuild: AwsService) -> None:
+def test_a_second_watch_resumes_where_the_first_stopped(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
     shell.watch(BUILD, "--timeout", "1s")
     codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
@@ -111,7 +111,7 @@ def test_a_second_watch_goes_on_where_the_first_was_left(shell: Shell, codebuild
     assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 1
 
 
-def test_one_that_has_ended_is_told_again_and_corrected_if_need_be(
+def test_an_execution_that_has_ended_is_reported_again_and_corrected_if_necessary(
     shell: Shell, codebuild: AwsService
 ) -> None:
     codebuild.answer("BatchGetBuilds", build("FAILED"))
@@ -125,7 +125,9 @@ def test_one_that_has_ended_is_told_again_and_corrected_if_need_be(
     assert "execution_corrected" in otherwise.stdout
 
 
-def test_one_that_has_ended_is_told_though_its_source_is_away(shell: Shell, codebuild: AwsService) -> None:
+def test_an_execution_that_has_ended_is_reported_although_its_source_is_unavailable(
+    shell: Shell, codebuild: AwsService
+) -> None:
     codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
     shell.watch(BUILD)
     codebuild.lose_answers(50)
@@ -136,7 +138,7 @@ def test_one_that_has_ended_is_told_though_its_source_is_away(shell: Shell, code
     assert "the verdict could not be rechecked" in watched.stderr
 
 
-def test_an_outage_is_told_once_and_waited_out(shell: Shell, codebuild: AwsService) -> None:
+def test_an_outage_is_reported_once_and_waited_out(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", *[build("IN_PROGRESS")] * 2, build("SUCCEEDED"))
     shell.watch(BUILD, "--timeout", "0s")
     codebuild.fail("ThrottlingException", "Rate exceeded", times=6)
@@ -149,9 +151,7 @@ def test_an_outage_is_told_once_and_waited_out(shell: Shell, codebuild: AwsServi
     )
 
 
-def test_a_build_that_says_nothing_new_is_given_up_and_stays_open(
-    shell: Shell, codebuild: AwsService
-) -> None:
+def test_a_build_without_changes_is_given_up_and_stays_open(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
 
     watched = shell.watch(BUILD, "--silent-after", "1m")
@@ -162,7 +162,7 @@ def test_a_build_that_says_nothing_new_is_given_up_and_stays_open(
     assert listed["status"] == "running"
 
 
-def test_an_id_that_the_source_does_not_know_is_told_and_not_stored(
+def test_an_id_that_the_source_does_not_know_is_reported_and_not_stored(
     shell: Shell, codebuild: AwsService
 ) -> None:
     codebuild.answer("BatchGetBuilds", {"builds": []})
@@ -173,7 +173,7 @@ def test_an_id_that_the_source_does_not_know_is_told_and_not_stored(
     assert json.loads(shell("executions", "list", "-o", "json").stdout) == []
 
 
-def test_it_is_waited_for_if_that_is_wanted(shell: Shell, codebuild: AwsService) -> None:
+def test_an_unknown_id_is_waited_for_on_request(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", *[{"builds": []}] * 3, build("SUCCEEDED"))
 
     watched = shell.watch(BUILD, "--wait")
@@ -182,7 +182,7 @@ def test_it_is_waited_for_if_that_is_wanted(shell: Shell, codebuild: AwsService)
     assert watched.stderr.count("waiting for aws:codebuild:demo:1: codebuild does not have it yet") == 1
 
 
-def test_waiting_has_an_end_too(shell: Shell, codebuild: AwsService) -> None:
+def test_waiting_for_an_unknown_id_has_a_limit(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", {"builds": []})
 
     watched = shell.watch(BUILD, "--wait", "--timeout", "10s")
@@ -191,21 +191,21 @@ def test_waiting_has_an_end_too(shell: Shell, codebuild: AwsService) -> None:
     assert "has not started after" in watched.stderr
 
 
-def test_what_no_waiting_mends_is_told_at_once(shell: Shell, codebuild: AwsService) -> None:
+def test_a_permanent_problem_is_reported_at_once(shell: Shell, codebuild: AwsService) -> None:
     codebuild.fail("AccessDeniedException", "not authorized")
 
     with pytest.raises(InvalidInput, match="Allow codebuild:BatchGetBuilds"):
         shell.watch(BUILD, "--wait")
 
 
-def test_a_source_that_is_away_at_the_start_is_no_contact(shell: Shell) -> None:
+def test_a_source_that_is_unavailable_at_the_start_is_unreachable(shell: Shell) -> None:
     watched = shell.watch("http://127.0.0.1:9/job", "--timeout", "10s")
 
     assert watched.return_value == 3
     assert "is unreachable" in watched.stderr
 
 
-def test_events_are_data_too(shell: Shell, codebuild: AwsService) -> None:
+def test_events_are_printed_as_json_lines(shell: Shell, codebuild: AwsService) -> None:
     codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
 
     watched = shell.watch(BUILD, "-o", "jsonl")
@@ -240,7 +240,7 @@ class Interrupted:
         """Nothing is open."""
 
 
-def test_whoever_is_interrupted_while_asking_keeps_nobody_else_from_it(clock: FakeClock) -> None:
+def test_an_interrupted_poll_leaves_no_lease(clock: FakeClock) -> None:
     store, journal = MemoryExecutionStore(), MemoryJournal()
     added = store.add(
         Execution(

@@ -16,7 +16,7 @@ from tests.integration.executions.sources.conftest import Endpoint, Reply
 from tests.integration.executions.sources.shell import BUILD, Shell, build
 
 
-def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
+def test_an_endpoint_is_read_as_the_options_define_and_headers_are_not_stored(
     shell: Shell, endpoint: Endpoint, tmp_path: Path
 ) -> None:
     endpoint.returns({"job": {"state": "busy"}}, {"job": {"state": "busy"}}, {"job": {"state": "shipped"}})
@@ -34,7 +34,7 @@ def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
 
     assert watched.return_value == 0
     assert "unknown status 'busy' from http, treated as running. Map it with --succeeded" in watched.stderr
-    assert {headers["Authorization"] for _, headers in endpoint.asked} == {"Bearer s3cret"}
+    assert {headers["Authorization"] for _, headers in endpoint.requests} == {"Bearer s3cret"}
     stored = b"".join(file.read_bytes() for file in tmp_path.glob("watching.db*"))
     assert b"s3cret" not in stored
     assert b"job.state" in stored
@@ -47,7 +47,7 @@ def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
         ({"status": "completed", "conclusion": "later"}, "conclusion later"),
     ],
 )
-def test_a_field_that_keeps_a_job_open_is_named_with_the_remedy(
+def test_a_field_that_leaves_a_job_open_is_named_with_the_remedy(
     shell: Shell, endpoint: Endpoint, reply: dict[str, object], named: str
 ) -> None:
     endpoint.returns(reply)
@@ -61,7 +61,7 @@ def test_a_field_that_keeps_a_job_open_is_named_with_the_remedy(
     assert alone.return_value == 0
 
 
-def test_the_id_of_what_is_watched_names_its_run_and_every_line(shell: Shell, endpoint: Endpoint) -> None:
+def test_the_watched_id_names_its_run_and_every_line(shell: Shell, endpoint: Endpoint) -> None:
     endpoint.returns({"status": "queued"})
     url = f"{endpoint.url}/job"
 
@@ -103,7 +103,7 @@ def test_a_page_without_a_status_is_refused_with_the_option_that_accepts_it(
         shell.watch(f"{endpoint.url}/job")
 
 
-def test_an_address_that_is_watched_again_after_its_end_is_a_new_run(
+def test_a_url_that_is_watched_again_after_its_end_is_a_new_run(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
     endpoint.returns({"status": "done"})
@@ -117,7 +117,7 @@ def test_an_address_that_is_watched_again_after_its_end_is_a_new_run(
     assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 2
 
 
-def test_the_id_of_a_run_that_has_ended_is_no_address_and_what_follows_there_corrects_nothing(
+def test_the_id_of_an_ended_run_is_not_a_target_and_later_responses_correct_nothing(
     shell: Shell, endpoint: Endpoint
 ) -> None:
     endpoint.returns({"status": "done"})
@@ -132,7 +132,7 @@ def test_the_id_of_a_run_that_has_ended_is_no_address_and_what_follows_there_cor
     assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 1
 
 
-def test_a_server_that_wishes_for_patience_gets_no_more_than_there_is(
+def test_a_server_that_requests_a_long_pause_gets_only_the_remaining_time(
     shell: Shell, endpoint: Endpoint, clock: FakeClock
 ) -> None:
     endpoint.returns(Reply(503, headers={"Retry-After": "3600"}))
@@ -144,7 +144,7 @@ def test_a_server_that_wishes_for_patience_gets_no_more_than_there_is(
     assert clock.monotonic() - began <= 11
 
 
-def test_an_address_that_is_open_is_gone_on_with(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
+def test_the_watch_of_an_open_url_is_resumed(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
     endpoint.returns({"status": "running"})
     shell.watch(f"{endpoint.url}/job", "--timeout", "1s")
     clock.advance(60)
@@ -165,31 +165,31 @@ def test_a_job_that_its_source_forgets_stays_open(shell: Shell, endpoint: Endpoi
     assert "http no longer has it" in watched.stderr
 
 
-def test_options_for_addresses_are_refused_elsewhere(shell: Shell) -> None:
+def test_options_for_urls_are_refused_elsewhere(shell: Shell) -> None:
     with pytest.raises(InvalidInput, match="are for an https:// URL only"):
         shell.watch(BUILD, "--status-path", "x")
     with pytest.raises(InvalidInput, match="without a name and a colon"):
         shell.watch("http://127.0.0.1:9/", "--header", "nonsense")
 
 
-def test_a_word_can_not_mean_two_things(shell: Shell) -> None:
+def test_a_status_can_not_have_two_meanings(shell: Shell) -> None:
     with pytest.raises(InvalidInput, match="Status 'In Progress' is given for both"):
         shell.watch("http://127.0.0.1:9/", "--succeeded", "in_progress", "--failed", "In Progress")
 
 
-def test_a_header_that_is_none_is_told_without_it(shell: Shell) -> None:
+def test_an_invalid_header_is_reported_without_its_value(shell: Shell) -> None:
     with pytest.raises(InvalidInput) as raised:
         shell.watch("http://127.0.0.1:9/", "--header", "Authorization s3cret")
 
     assert "s3cret" not in str(raised.value)
 
 
-def test_how_often_it_is_asked_can_be_said(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
+def test_the_polling_interval_can_be_set(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
     endpoint.returns({"status": "running"})
 
     shell.watch(f"{endpoint.url}/job", "--every", "2s", "--timeout", "9s")
 
-    assert len(endpoint.asked) == 7  # to begin, then at 0, 2, 4, 6, 8 and 9 s
+    assert len(endpoint.requests) == 7  # to begin, then at 0, 2, 4, 6, 8 and 9 s
 
 
 def test_a_watch_of_the_settings_has_a_name(shell: Shell, endpoint: Endpoint) -> None:
@@ -207,7 +207,7 @@ def test_a_watch_of_the_settings_has_a_name(shell: Shell, endpoint: Endpoint) ->
     assert "A deploy of the shop" in sources.stdout
 
 
-def test_a_watch_that_is_declared_wrong_is_told_with_its_key(shell: Shell) -> None:
+def test_an_invalid_watch_is_reported_with_its_key(shell: Shell) -> None:
     Path("longwatch.toml").write_text('[watches.deploys]\nurl = "https://x.example/{id}"\nevry = "3s"\n')
 
     with pytest.raises(InvalidSettings, match=r"longwatch.toml: watches.deploys.evry is unknown"):

@@ -34,10 +34,10 @@ async def sse_messages(
     """One connection's messages, until it ends."""
     headers = {"Last-Event-ID": cursor} if cursor else {}
     parameters = {"topic": list(topics)}
-    async with http.stream("GET", "/api/stream", params=parameters, headers=headers) as answer:
-        answer.raise_for_status()
+    async with http.stream("GET", "/api/stream", params=parameters, headers=headers) as response:
+        response.raise_for_status()
         fields: dict[str, str] = {}
-        async for line in answer.aiter_lines():
+        async for line in response.aiter_lines():
             name, _, value = line.partition(": ")
             if line:
                 fields[name] = value
@@ -51,9 +51,9 @@ async def poll_messages(
 ) -> AsyncGenerator[FeedMessage]:
     """One long poll's messages; the cursor counts once all of them were taken."""
     parameters: dict[str, list[str] | str] = {"topic": list(topics), "after": cursor, "wait": str(wait)}
-    answer = await http.get("/api/feed", params=parameters)
-    answer.raise_for_status()
-    found = answer.json()
+    response = await http.get("/api/feed", params=parameters)
+    response.raise_for_status()
+    found = response.json()
     for index, item in enumerate(found["messages"], 1):
         is_last = index == len(found["messages"])
         yield FeedMessage(item["event"], item["data"], found["cursor"] if is_last else None)

@@ -88,8 +88,8 @@ async def editing(url: str) -> AsyncIterator[Editor]:
 
 
 async def content(http: httpx2.AsyncClient, project: str, path: str) -> str | None:
-    answer = await http.get(f"/api/projects/{project}/content/{path}")
-    return None if answer.status_code == 404 else answer.text
+    response = await http.get(f"/api/projects/{project}/content/{path}")
+    return None if response.status_code == 404 else response.text
 
 
 async def until_stored(http: httpx2.AsyncClient, project: str, path: str, text: str | None) -> None:

@@ -100,7 +100,7 @@ async def test_both_runs_are_streamed_to_their_end_with_the_gaps_marked(
     assert endings == dict.fromkeys(TOPICS, "succeeded")
 
 
-async def test_the_routes_return_the_rest_and_verify_answers_altered(http: httpx2.AsyncClient) -> None:
+async def test_the_routes_return_the_rest_and_verify_returns_altered(http: httpx2.AsyncClient) -> None:
     listed = (await http.get("/api/runs")).json()["runs"]
     runs = {run_id: (await http.get(f"/api/runs/{run_id}")).json() for run_id in ("run-a", "run-b")}
     verified = {run_id: (await http.get(f"/api/runs/{run_id}/verify")).json() for run_id in runs}
@@ -116,7 +116,7 @@ async def test_the_routes_return_the_rest_and_verify_answers_altered(http: httpx
     assert UNREADABLE in {each["type"] for each in page["events"]}
 
 
-async def test_verify_answers_missing_if_an_index_hides_the_last_event(tmp_path: Path) -> None:
+async def test_verify_returns_missing_if_an_index_hides_the_last_event(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     damage.make(path)
     damage.hide_last(path, "run-a")

@@ -26,7 +26,7 @@ async def feed(journal: Journal) -> AsyncIterator[Feed]:
         yield feed
 
 
-async def test_projects_that_are_there_come_first_and_new_ones_appear_by_themselves(feed: Feed) -> None:
+async def test_existing_projects_come_first_and_new_ones_appear_by_themselves(feed: Feed) -> None:
     make = feed.context.conversations.create_project
     first = await feed.context.call(make, "p1", "First")
 
@@ -38,7 +38,7 @@ async def test_projects_that_are_there_come_first_and_new_ones_appear_by_themsel
     assert follower.data("project")[1]["project"]["id"] == "p2"
 
 
-async def test_sessions_of_a_project_are_told_and_those_of_others_are_not(feed: Feed) -> None:
+async def test_sessions_of_a_project_are_sent_and_those_of_others_are_not(feed: Feed) -> None:
     conversations = feed.context.conversations
     for project in ("p1", "p2"):
         await feed.context.call(conversations.create_project, project)
@@ -53,7 +53,7 @@ async def test_sessions_of_a_project_are_told_and_those_of_others_are_not(feed: 
     assert follower.data("session") == [{"topic": "sessions:p1", "session": wanted}]
 
 
-async def test_whoever_comes_back_is_told_only_what_is_new(feed: Feed) -> None:
+async def test_a_reconnecting_client_receives_only_new_items(feed: Feed) -> None:
     make = feed.context.conversations.create_project
     await feed.context.call(make, "p1")
     before = await Follower(feed, "projects").until_caught_up()
@@ -66,14 +66,14 @@ async def test_whoever_comes_back_is_told_only_what_is_new(feed: Feed) -> None:
     assert [message["project"]["id"] for message in after.data("project")] == ["p2"]
 
 
-async def test_the_sessions_of_a_project_that_is_not_there_cannot_be_followed(feed: Feed) -> None:
+async def test_the_sessions_of_a_missing_project_cannot_be_followed(feed: Feed) -> None:
     follower = Follower(feed, "sessions:none")
     await follower.until(lambda found: bool(found.data("error")))
 
     assert follower.data("error")[0]["code"] == "project_not_found"
 
 
-async def test_a_session_that_another_process_makes_is_told_at_once(tmp_path: Path) -> None:
+async def test_a_session_that_another_process_creates_is_sent_at_once(tmp_path: Path) -> None:
     file = tmp_path / "shared.db"
     with SqliteJournal(file) as ours, SqliteJournal(file) as theirs:
         async with serving(ours) as feed:

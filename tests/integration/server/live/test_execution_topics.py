@@ -71,7 +71,7 @@ def listed(follower: Follower) -> dict[str, dict[str, Any]]:
     }
 
 
-async def test_those_that_are_there_come_first_and_new_ones_appear_by_themselves(
+async def test_existing_executions_come_first_and_new_ones_appear_by_themselves(
     feed: Feed, store: ExecutionStore
 ) -> None:
     store.add(fresh("x-old"))
@@ -84,7 +84,7 @@ async def test_those_that_are_there_come_first_and_new_ones_appear_by_themselves
     assert follower.data("caught_up") == [{"topic": "executions"}]
 
 
-async def test_one_that_goes_on_and_ends_is_told_again(feed: Feed, store: ExecutionStore) -> None:
+async def test_an_execution_that_progresses_and_ends_is_sent_again(feed: Feed, store: ExecutionStore) -> None:
     watched = Watched(store, feed.context.journal, fresh("x-1"))
     follower = await Follower(feed, "executions").until_caught_up()
 
@@ -95,7 +95,9 @@ async def test_one_that_goes_on_and_ends_is_told_again(feed: Feed, store: Execut
     await follower.until(lambda found: listed(found)["x-1"]["status"] == "succeeded")
 
 
-async def test_whoever_comes_back_is_told_what_changed_meanwhile(feed: Feed, store: ExecutionStore) -> None:
+async def test_a_reconnecting_client_receives_what_changed_meanwhile(
+    feed: Feed, store: ExecutionStore
+) -> None:
     first = Watched(store, feed.context.journal, fresh("x-1"))
     Watched(store, feed.context.journal, fresh("x-2"))
     before = await Follower(feed, "executions").until_caught_up()
@@ -109,7 +111,7 @@ async def test_whoever_comes_back_is_told_what_changed_meanwhile(feed: Feed, sto
         assert "x-2" not in listed(after)
 
 
-async def test_one_line_serves_everybody(feed: Feed, store: ExecutionStore) -> None:
+async def test_one_broadcast_serves_every_viewer(feed: Feed, store: ExecutionStore) -> None:
     followers = [Follower(feed, "executions") for _ in range(3)]
     for follower in followers:
         await follower.until_caught_up()
@@ -121,7 +123,7 @@ async def test_one_line_serves_everybody(feed: Feed, store: ExecutionStore) -> N
     assert len({id(follower.frames[-1]) for follower in followers}) == 1
 
 
-async def test_one_execution_is_told_whole_and_again_when_it_changes(
+async def test_an_execution_is_sent_whole_and_again_when_it_changes(
     feed: Feed, store: ExecutionStore
 ) -> None:
     watched = Watched(store, feed.context.journal, fresh("x-1"))
@@ -138,7 +140,7 @@ async def test_one_execution_is_told_whole_and_again_when_it_changes(
     assert executions[-1]["explained"]
 
 
-async def test_a_topic_with_the_plan_tells_nothing_of_another_plan_with_the_same_id(
+async def test_a_topic_with_the_plan_sends_nothing_of_another_plan_with_the_same_id(
     feed: Feed, store: ExecutionStore
 ) -> None:
     one = Watched(store, feed.context.journal, fresh("x-1", plan_id="plan-a"))
@@ -156,7 +158,9 @@ async def test_a_topic_with_the_plan_tells_nothing_of_another_plan_with_the_same
     assert [each["code"] for each in bare.data("error")] == ["ambiguous_execution"]
 
 
-async def test_who_has_the_execution_as_it_is_gets_nothing_twice(feed: Feed, store: ExecutionStore) -> None:
+async def test_a_client_with_the_present_execution_receives_nothing_twice(
+    feed: Feed, store: ExecutionStore
+) -> None:
     watched = Watched(store, feed.context.journal, fresh("x-1"))
     before = await Follower(feed, "execution:x-1").until_caught_up()
     before.close()
@@ -169,7 +173,7 @@ async def test_who_has_the_execution_as_it_is_gets_nothing_twice(feed: Feed, sto
     assert [each["execution"]["failures"] for each in later.data("execution")] == [1]
 
 
-async def test_an_execution_that_is_not_there_and_a_cursor_that_is_none_are_told_in_words(
+async def test_a_missing_execution_and_an_invalid_cursor_are_errors_with_a_message(
     feed: Feed, store: ExecutionStore
 ) -> None:
     store.add(fresh("x-1"))
@@ -192,7 +196,7 @@ async def test_an_account_without_the_table_has_an_empty_list(feed: Feed, store:
 
 
 @pytest.mark.parametrize("store", ["table"], indirect=True)
-async def test_a_table_that_may_not_be_read_is_told_and_one_that_is_away_comes_back(
+async def test_a_table_without_read_permission_is_reported_and_an_unavailable_one_recovers(
     feed: Feed, store: Unnumbered
 ) -> None:
     store.trouble = TableProblem("refused", "No right to query.")
@@ -208,7 +212,7 @@ async def test_a_table_that_may_not_be_read_is_told_and_one_that_is_away_comes_b
 
 
 @pytest.mark.parametrize("store", ["table"], indirect=True)
-async def test_a_table_that_goes_away_is_noticed_and_followed_on_when_it_is_back(
+async def test_a_table_that_becomes_unavailable_is_noticed_and_followed_again_when_it_is_back(
     feed: Feed, store: Unnumbered
 ) -> None:
     store.add(fresh("x-1"))  # something is due, so it is looked at often
@@ -224,7 +228,7 @@ async def test_a_table_that_goes_away_is_noticed_and_followed_on_when_it_is_back
 
 
 @pytest.mark.parametrize("store", ["table"], indirect=True)
-async def test_a_record_that_makes_no_sense_stops_the_list_only_until_it_is_mended(
+async def test_an_invalid_record_stops_the_list_only_until_it_is_repaired(
     feed: Feed, store: Unnumbered
 ) -> None:
     store.add(fresh("x-1"))
@@ -240,7 +244,7 @@ async def test_a_record_that_makes_no_sense_stops_the_list_only_until_it_is_mend
 
 
 @pytest.mark.parametrize("store", ["table"], indirect=True)
-async def test_nothing_is_looked_at_when_nobody_follows(feed: Feed, store: Unnumbered) -> None:
+async def test_nothing_is_polled_without_followers(feed: Feed, store: Unnumbered) -> None:
     follower = await Follower(feed, "executions").until_caught_up()
     follower.close()
     assert feed.executions.is_running
@@ -250,7 +254,7 @@ async def test_nothing_is_looked_at_when_nobody_follows(feed: Feed, store: Unnum
     await eventually(lambda: not feed.executions.is_running)
 
 
-def test_a_table_is_looked_at_often_only_while_something_is_due() -> None:
+def test_a_table_is_polled_often_only_while_something_is_due() -> None:
     now = now_ms()
     waiting = fresh("x-1", last_polled_at=now, next_poll_at=now + 5_000)
     cases: list[tuple[list[Execution], float]] = [
@@ -270,7 +274,7 @@ def test_a_table_is_looked_at_often_only_while_something_is_due() -> None:
     ]
 
 
-async def test_executions_of_a_file_that_replaces_the_store_are_told(tmp_path: Path) -> None:
+async def test_executions_of_a_file_that_replaces_the_store_are_sent(tmp_path: Path) -> None:
     path, other = tmp_path / "journal.db", tmp_path / "other.db"
     with closing(SqliteExecutionStore(other)) as replacement:
         replacement.add(fresh("x-other"))

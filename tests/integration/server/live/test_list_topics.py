@@ -31,7 +31,7 @@ def runs_of(follower: Follower) -> dict[str, dict[str, Any]]:
     return {message["run"]["run_id"]: message["run"] for message in follower.data("run")}
 
 
-async def test_runs_that_are_there_come_first_and_new_ones_appear_by_themselves(feed: Feed) -> None:
+async def test_existing_runs_come_first_and_new_ones_appear_by_themselves(feed: Feed) -> None:
     await append(feed.context, events_of("wf-old", 2))
 
     follower = await Follower(feed, "runs").until_caught_up()
@@ -42,7 +42,7 @@ async def test_runs_that_are_there_come_first_and_new_ones_appear_by_themselves(
     assert follower.data("caught_up") == [{"topic": "runs"}]
 
 
-async def test_a_run_that_ends_is_told_again(feed: Feed) -> None:
+async def test_a_run_that_ends_is_sent_again(feed: Feed) -> None:
     (started,) = events_of("wf-1", 1)
     ended = Event(
         run_id="wf-1", event_id="end", type="workflow_complete", occurred_at=started.occurred_at + 1
@@ -55,7 +55,7 @@ async def test_a_run_that_ends_is_told_again(feed: Feed) -> None:
     await follower.until(lambda found: runs_of(found)["wf-1"]["status"] == "succeeded")
 
 
-async def test_rooms_for_turns_are_no_runs_of_the_list(feed: Feed) -> None:
+async def test_projects_and_conversations_are_not_in_the_list_of_runs(feed: Feed) -> None:
     conversations = feed.context.conversations
     follower = await Follower(feed, "runs").until_caught_up()
 
@@ -67,7 +67,7 @@ async def test_rooms_for_turns_are_no_runs_of_the_list(feed: Feed) -> None:
     assert {run["kind"] for run in runs_of(follower).values()} == {"turn"}
 
 
-async def test_whoever_comes_back_to_the_list_is_told_what_changed_meanwhile(feed: Feed) -> None:
+async def test_a_client_that_reconnects_to_the_list_receives_what_changed_meanwhile(feed: Feed) -> None:
     await append(feed.context, events_of("wf-1", 1) + events_of("wf-2", 1))
     before = await Follower(feed, "runs").until_caught_up()
     before.close()
@@ -82,7 +82,7 @@ async def test_whoever_comes_back_to_the_list_is_told_what_changed_meanwhile(fee
         assert "wf-1" not in runs_of(after)
 
 
-async def test_one_line_serves_everybody_who_sees_the_list(feed: Feed) -> None:
+async def test_one_broadcast_serves_every_viewer_of_the_list(feed: Feed) -> None:
     followers = [Follower(feed, "runs") for _ in range(4)]
     for follower in followers:
         await follower.until_caught_up()
@@ -94,7 +94,7 @@ async def test_one_line_serves_everybody_who_sees_the_list(feed: Feed) -> None:
     assert len({id(follower.frames[-1]) for follower in followers}) == 1
 
 
-async def test_files_are_told_then_what_is_made_changed_and_deleted(feed: Feed) -> None:
+async def test_files_are_sent_and_then_their_creations_changes_and_deletions(feed: Feed) -> None:
     documents = feed.context.documents
     await feed.context.call(documents.write_text, "p", "a.md", "one")
 
@@ -111,7 +111,7 @@ async def test_files_are_told_then_what_is_made_changed_and_deleted(feed: Feed) 
     assert len(set(places)) == len(places)
 
 
-async def test_files_resume_from_the_version_that_was_seen(feed: Feed) -> None:
+async def test_files_resume_from_the_last_version_received(feed: Feed) -> None:
     documents = feed.context.documents
     await feed.context.call(documents.write_text, "p", "a.md", "one")
     before = await Follower(feed, "files:p").until_caught_up()
@@ -128,7 +128,7 @@ async def test_files_resume_from_the_version_that_was_seen(feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("topic", ["runs", "files:p", "session:p/s", "run:wf-1"])
-async def test_a_cursor_of_another_topic_is_refused_in_words(feed: Feed, topic: str) -> None:
+async def test_a_cursor_of_another_topic_is_refused_with_a_message(feed: Feed, topic: str) -> None:
     await feed.context.call(feed.context.conversations.create_project, "p")
     await feed.context.call(feed.context.conversations.create_conversation, "p", "s")
 

@@ -37,7 +37,7 @@ async def feed(journal: Journal) -> AsyncIterator[Feed]:
         yield feed
 
 
-async def test_history_comes_first_then_that_it_is_caught_up_then_what_happens(feed: Feed) -> None:
+async def test_history_comes_first_then_caught_up_then_live_events(feed: Feed) -> None:
     events = events_of("wf-1", 30)
     await append(feed.context, events[:20])
 
@@ -51,7 +51,7 @@ async def test_history_comes_first_then_that_it_is_caught_up_then_what_happens(f
     assert all(message["topic"] == "run:wf-1" for message in follower.data("event"))
 
 
-async def test_everybody_who_comes_at_any_moment_gets_each_event_once(feed: Feed) -> None:
+async def test_viewers_that_join_at_any_moment_get_each_event_once(feed: Feed) -> None:
     events = events_of("wf-1", 200)
     followers: list[Follower] = []
 
@@ -71,7 +71,7 @@ async def test_everybody_who_comes_at_any_moment_gets_each_event_once(feed: Feed
         assert follower.event_ids() == ids(events)
 
 
-async def test_messages_are_written_once_for_all_who_follow_live(feed: Feed) -> None:
+async def test_messages_are_rendered_once_for_all_live_viewers(feed: Feed) -> None:
     first, second = events_of("wf-1", 2)
     followers = [Follower(feed, "run:wf-1") for _ in range(5)]
     for follower in followers:
@@ -88,7 +88,7 @@ async def test_messages_are_written_once_for_all_who_follow_live(feed: Feed) -> 
     assert len(feed.broadcasts) == 1
 
 
-async def test_who_comes_later_shares_the_history_that_was_written_already(feed: Feed) -> None:
+async def test_a_later_viewer_shares_the_history_that_was_rendered_already(feed: Feed) -> None:
     events = events_of("wf-1", 30)
     await append(feed.context, events[:20])
     first = await Follower(feed, "run:wf-1").until_caught_up()
@@ -103,7 +103,7 @@ async def test_who_comes_later_shares_the_history_that_was_written_already(feed:
     ]
 
 
-async def test_a_long_history_is_read_and_nothing_is_lost_where_it_meets_the_line(feed: Feed) -> None:
+async def test_a_long_history_is_read_and_nothing_is_lost_where_it_meets_the_broadcast(feed: Feed) -> None:
     events = events_of("wf-1", 2_300)
     await append(feed.context, events[:2_200])
     first = await Follower(feed, "run:wf-1").until_caught_up()
@@ -141,7 +141,7 @@ async def test_a_cursor_of_one_server_resumes_on_another(journal: Journal) -> No
     assert before.event_ids()[:4] + after.event_ids() == ids(events)
 
 
-async def test_a_late_event_is_told_as_late(feed: Feed) -> None:
+async def test_a_late_event_is_sent_as_late(feed: Feed) -> None:
     now = SYSTEM_CLOCK.now_ms()
     first, second, late = events_of("wf-1", 3, at=now)
     late = Event(run_id="wf-1", event_id="late", type="note", occurred_at=now - 1_000)
@@ -154,7 +154,7 @@ async def test_a_late_event_is_told_as_late(feed: Feed) -> None:
     assert [message["late"] for message in follower.data("event")] == [False, False, True]
 
 
-async def test_a_run_that_ends_is_told_as_ended_and_the_topic_is_over(feed: Feed) -> None:
+async def test_a_run_that_ends_is_sent_as_ended_and_the_topic_is_over(feed: Feed) -> None:
     started, *_ = events_of("wf-1", 1)
     closed = [
         Event(
@@ -187,7 +187,7 @@ async def test_a_run_that_ends_is_told_as_ended_and_the_topic_is_over(feed: Feed
     assert follower.names()[-1] == "ended"
 
 
-async def test_who_takes_too_little_is_told_how_much_was_missed_and_gets_all_of_it(
+async def test_a_slow_reader_receives_how_much_was_missed_and_gets_all_of_it(
     feed: Feed,
 ) -> None:
     feed.broadcasts.make = partial(FrameBroadcast, retain_items=10)
@@ -212,7 +212,7 @@ async def test_who_takes_too_little_is_told_how_much_was_missed_and_gets_all_of_
     assert "missed" not in quick.names()
 
 
-async def test_a_cursor_that_is_none_is_told_by_its_kind(feed: Feed) -> None:
+async def test_an_invalid_cursor_is_reported_by_its_kind(feed: Feed) -> None:
     follower = Follower(feed, "run:wf-1", "no-cursor-of-any-journal")
 
     await follower.until(lambda found: found.is_over)
@@ -222,7 +222,7 @@ async def test_a_cursor_that_is_none_is_told_by_its_kind(feed: Feed) -> None:
     assert message["topic"] == "run:wf-1"
 
 
-async def test_a_line_stays_for_a_while_and_then_nothing_is_followed(journal: Journal) -> None:
+async def test_a_broadcast_stays_for_a_while_and_then_nothing_is_followed(journal: Journal) -> None:
     async with serving(journal) as feed:
         feed.broadcasts.linger_seconds = 0.05
         follower = await Follower(feed, "run:wf-1").until_caught_up()

@@ -65,7 +65,7 @@ async def write(journal: SqliteJournal, events: list[Event]) -> None:
         await asyncio.to_thread(journal.append, events[first : first + 50])
 
 
-async def test_who_stops_reading_costs_nobody_and_misses_nothing_in_the_end(
+async def test_a_client_that_stops_reading_affects_no_other_and_misses_nothing_in_the_end(
     server: ServerProcess, journal: SqliteJournal
 ) -> None:
     events = large_events()
@@ -85,7 +85,7 @@ async def test_who_stops_reading_costs_nobody_and_misses_nothing_in_the_end(
     assert sum(data["count"] for name, data in stalled.received if name == "missed") > 0
 
 
-async def test_who_stops_reading_does_not_hold_up_the_end_of_the_server(
+async def test_a_client_that_stops_reading_does_not_hold_up_the_end_of_the_server(
     server: ServerProcess, journal: SqliteJournal
 ) -> None:
     events = large_events()

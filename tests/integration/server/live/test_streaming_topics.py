@@ -117,10 +117,10 @@ async def test_a_viewer_resumes_after_any_message_and_shows_the_same(feed: Feed,
     await stream(feed, turn_id, starts(), adds("Then "))
     await viewer.until(shows("Then ", blocks=1))  # type: ignore[arg-type]
 
-    for place, frame in enumerate(viewer.frames):
+    for index, frame in enumerate(viewer.frames):
         if frame.cursor is not None:
             rest = await Follower(feed, topic.format(turn_id), frame.cursor).until_caught_up()
-            client = Client([*viewer.frames[: place + 1], *rest.frames])
+            client = Client([*viewer.frames[: index + 1], *rest.frames])
             assert (client.text, client.blocks) == ("Then ", ["I read it."])
 
 

@@ -27,7 +27,7 @@ def address(server: ServerProcess, project: str, path: str) -> str:
     return f"{server.websocket_url}/api/projects/{project}/sync/{path}"
 
 
-async def test_two_editors_and_one_who_polls_end_with_the_same_text(
+async def test_two_editors_and_a_polling_client_end_with_the_same_text(
     shared_server: ServerProcess, http: httpx2.AsyncClient, project: str
 ) -> None:
     url = address(shared_server, project, "notes/today.md")
@@ -47,7 +47,7 @@ async def test_two_editors_and_one_who_polls_end_with_the_same_text(
     assert await content(http, project, "notes/today.md") == "😀 one two "
 
 
-async def test_a_version_is_counted_for_those_who_poll(
+async def test_a_version_is_counted_for_polling_clients(
     shared_server: ServerProcess, http: httpx2.AsyncClient, project: str
 ) -> None:
     async with editing(address(shared_server, project, "a.md")) as editor:
@@ -60,7 +60,7 @@ async def test_a_version_is_counted_for_those_who_poll(
     assert entry["version"] >= 2
 
 
-async def test_what_was_stored_before_is_there_for_an_editor(
+async def test_an_editor_receives_what_was_stored_before(
     shared_server: ServerProcess, http: httpx2.AsyncClient, project: str
 ) -> None:
     headers = {"Content-Type": "text/plain"}
@@ -98,7 +98,7 @@ async def test_editors_of_two_servers_share_a_document(
             await here.until(lambda text: text == "from here, from there")
 
 
-async def test_an_editor_goes_on_after_the_server_was_killed(server: ServerProcess) -> None:
+async def test_an_editor_resumes_after_the_server_was_killed(server: ServerProcess) -> None:
     with SqliteDocumentStore(server.file) as documents:
         documents.create_project("p")
         async with editing(address(server, "p", "e.md")) as editor:
@@ -111,7 +111,7 @@ async def test_an_editor_goes_on_after_the_server_was_killed(server: ServerProce
 
 
 @pytest.mark.parametrize("path", ["../secret", "a//b", "%2e%2e/secret", "a%5Cb"])
-async def test_a_path_that_leads_elsewhere_is_refused(
+async def test_a_path_outside_the_project_is_refused(
     shared_server: ServerProcess, project: str, path: str
 ) -> None:
     with pytest.raises((websockets.InvalidStatus, websockets.InvalidURI)) as refused:
@@ -122,7 +122,7 @@ async def test_a_path_that_leads_elsewhere_is_refused(
     assert refused.value.response.status_code in (400, 404)
 
 
-async def test_bytes_that_are_no_message_hurt_nobody(
+async def test_bytes_that_are_not_a_message_affect_no_client(
     shared_server: ServerProcess, http: httpx2.AsyncClient, project: str
 ) -> None:
     url = address(shared_server, project, "f.md")

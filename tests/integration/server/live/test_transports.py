@@ -43,14 +43,14 @@ def is_caught_up(message: FeedMessage) -> bool:
 
 
 async def test_a_stream_is_what_browsers_and_proxies_expect(http: httpx2.AsyncClient, run_id: str) -> None:
-    async with http.stream("GET", "/api/stream", params={"topic": f"run:{run_id}"}) as answer:
-        first = await anext(answer.aiter_bytes())
+    async with http.stream("GET", "/api/stream", params={"topic": f"run:{run_id}"}) as response:
+        first = await anext(response.aiter_bytes())
 
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert answer.headers["cache-control"] == "no-store, no-transform"
-    assert answer.headers["x-accel-buffering"] == "no"
-    assert "content-encoding" not in answer.headers
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.headers["cache-control"] == "no-store, no-transform"
+    assert response.headers["x-accel-buffering"] == "no"
+    assert "content-encoding" not in response.headers
     assert first.startswith(b"retry: ")
 
 
@@ -107,31 +107,31 @@ async def test_a_stream_resumes_from_the_header_or_either_parameter(
         ("&".join(f"topic=run:{number}" for number in range(101)), 422, "invalid_request"),
     ],
 )
-async def test_what_cannot_be_followed_is_refused_in_the_shape_of_every_error(
+async def test_a_topic_that_cannot_be_followed_is_refused_in_the_shape_of_every_error(
     http: httpx2.AsyncClient, path: str, query: str, status: int, code: str
 ) -> None:
-    answer = await http.get(f"{path}?{query}")
+    response = await http.get(f"{path}?{query}")
 
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json()["error"]["code"] == code
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/json"
+    assert response.json()["error"]["code"] == code
 
 
-async def test_a_long_poll_gives_what_is_there_at_once(
+async def test_a_long_poll_returns_existing_items_at_once(
     http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
 ) -> None:
     events = events_of(run_id, 3)
     shared_journal.append(events)
 
-    answer = await http.get("/api/feed", params={"topic": f"run:{run_id}", "wait": "25"})
+    response = await http.get("/api/feed", params={"topic": f"run:{run_id}", "wait": "25"})
 
-    found = answer.json()
+    found = response.json()
     assert [message["event"] for message in found["messages"]] == ["event"] * 3 + ["caught_up"]
     assert found["cursor"]
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["cache-control"] == "no-store"
 
 
-async def test_a_long_poll_waits_for_news_and_answers_with_them(
+async def test_a_long_poll_waits_for_news_and_returns_them(
     http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
 ) -> None:
     events = events_of(run_id, 2)
@@ -151,7 +151,7 @@ async def test_a_long_poll_waits_for_news_and_answers_with_them(
     assert second["cursor"] != first["cursor"]
 
 
-async def test_a_long_poll_without_news_answers_with_the_same_cursor(
+async def test_a_long_poll_without_news_returns_the_same_cursor(
     http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
 ) -> None:
     shared_journal.append(events_of(run_id, 1))
@@ -195,7 +195,7 @@ async def test_a_socket_follows_leaves_and_resumes_topics(
     "command",
     ["no json", "[]", "{}", '{"follow": 3}', '{"follow": "nonsense"}', '{"follow": "runs", "after": 5}'],
 )
-async def test_a_socket_says_what_is_wrong_with_a_command_and_goes_on(
+async def test_a_socket_reports_an_invalid_command_and_continues(
     shared_server: ServerProcess, command: str
 ) -> None:
     async with (
@@ -221,7 +221,7 @@ async def test_a_socket_from_a_foreign_page_is_refused(shared_server: ServerProc
     assert refused.value.response.status_code == 403
 
 
-async def test_the_schema_tells_what_the_stream_is(http: httpx2.AsyncClient) -> None:
+async def test_the_schema_describes_the_stream(http: httpx2.AsyncClient) -> None:
     schema: dict[str, Any] = (await http.get("/openapi.json")).json()
 
     stream = schema["paths"]["/api/stream"]["get"]

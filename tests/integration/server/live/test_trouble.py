@@ -88,7 +88,7 @@ async def test_a_killed_and_restarted_server_resumes_every_stream(
         assert client.doubles() == []
 
 
-async def test_two_servers_on_one_journal_go_on_from_each_others_ids(
+async def test_two_servers_on_one_journal_resume_from_each_others_ids(
     server: ServerProcess, journal: SqliteJournal
 ) -> None:
     with server_process(server.file) as other:
@@ -106,7 +106,7 @@ async def test_two_servers_on_one_journal_go_on_from_each_others_ids(
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_within_a_second(
+async def test_a_server_with_open_streams_and_sockets_sends_goodbye_and_ends_within_a_second(
     server: ServerProcess, journal: SqliteJournal, how: signal.Signals
 ) -> None:
     await write_slowly(journal, 5)

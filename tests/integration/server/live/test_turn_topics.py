@@ -55,7 +55,7 @@ def texts_of(follower: Follower) -> list[str]:
     return [block["content"]["text"] for block in ordered]
 
 
-async def test_a_turn_is_told_with_its_blocks_then_what_is_added(feed: Feed) -> None:
+async def test_a_turn_is_sent_with_its_blocks_and_then_new_blocks(feed: Feed) -> None:
     turn_id = await new_turn(feed)
     await send_lines(feed, turn_id, *TEXTS[:2])
 
@@ -72,7 +72,7 @@ async def test_a_turn_is_told_with_its_blocks_then_what_is_added(feed: Feed) -> 
     assert follower.data("turn")[-1]["turn"] == vars(TurnLine.of(state))
 
 
-async def test_a_turn_resumes_after_any_message_without_a_double(feed: Feed) -> None:
+async def test_a_turn_resumes_after_any_message_without_a_duplicate(feed: Feed) -> None:
     turn_id = await new_turn(feed)
     await send_lines(feed, turn_id, *TEXTS, end=True)
     topic = f"turn:p/s/{turn_id}"
@@ -85,7 +85,7 @@ async def test_a_turn_resumes_after_any_message_without_a_double(feed: Feed) -> 
         assert [frame.data for frame in rest.frames] == [frame.data for frame in whole.frames[index + 1 :]]
 
 
-async def test_many_who_follow_a_turn_share_its_messages(feed: Feed) -> None:
+async def test_followers_of_a_turn_share_its_messages(feed: Feed) -> None:
     turn_id = await new_turn(feed)
     followers = [Follower(feed, f"turn:p/s/{turn_id}") for _ in range(3)]
     for follower in followers:
@@ -101,7 +101,7 @@ async def test_many_who_follow_a_turn_share_its_messages(feed: Feed) -> None:
     assert len({id(frame) for frame in last}) == 1
 
 
-async def test_an_unknown_turn_is_told_as_not_found(feed: Feed) -> None:
+async def test_an_unknown_turn_is_reported_as_not_found(feed: Feed) -> None:
     follower = Follower(feed, "turn:p/s/turn-000000000000")
 
     await follower.until(lambda found: found.is_over)
@@ -109,7 +109,7 @@ async def test_an_unknown_turn_is_told_as_not_found(feed: Feed) -> None:
     assert [message["code"] for message in follower.data("error")] == ["turn_not_found"]
 
 
-async def test_a_session_tells_all_its_turns_and_those_that_come(feed: Feed) -> None:
+async def test_a_session_sends_all_its_turns_and_new_ones(feed: Feed) -> None:
     first = await new_turn(feed, "one")
     await send_lines(feed, first, TEXTS[0], end=True)
     second = await new_turn(feed, "two")
@@ -136,7 +136,7 @@ async def test_a_session_tells_all_its_turns_and_those_that_come(feed: Feed) -> 
     ]
 
 
-async def test_a_session_resumes_after_any_message_without_a_double(feed: Feed) -> None:
+async def test_a_session_resumes_after_any_message_without_a_duplicate(feed: Feed) -> None:
     turns = [await new_turn(feed, "one")]
     await send_lines(feed, turns[0], TEXTS[0], end=True)
     turns.append(await new_turn(feed, "two"))
@@ -154,7 +154,7 @@ async def test_a_session_resumes_after_any_message_without_a_double(feed: Feed) 
         assert sorted(seen + again) == sorted(items)
 
 
-async def test_an_unknown_session_is_told_as_not_found(feed: Feed) -> None:
+async def test_an_unknown_session_is_reported_as_not_found(feed: Feed) -> None:
     follower = Follower(feed, "session:p/nowhere")
 
     await follower.until(lambda found: found.is_over)

@@ -49,7 +49,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("outcome", "code", "words"), CASES)
-def test_the_exit_code_and_the_words_say_how_it_ended(outcome: WatchResult, code: int, words: str) -> None:
+def test_the_exit_code_and_the_message_state_how_it_ended(
+    outcome: WatchResult, code: int, words: str
+) -> None:
     assert of_watch(outcome) == code
     assert ending_text("wf-1", outcome, 30.0, now_ms=0) == words
 

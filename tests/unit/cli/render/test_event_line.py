@@ -17,7 +17,7 @@ def shown(event: Event, width: int | None = None) -> str:
     return paint(event_line(event, width=width, zone=UTC), colour=False)
 
 
-def test_a_line_says_when_who_what_and_how_it_went() -> None:
+def test_a_line_shows_time_agent_event_and_outcome() -> None:
     lines = [shown(event) for event in research()]
 
     assert lines[3] == "10:02:11.970  planner         tool_call           outline ✓ 850 ms"
@@ -67,13 +67,13 @@ def test_any_event_fits_any_width_and_steers_no_terminal(event: Event, width: in
         ("empty", {}, ""),
     ],
 )
-def test_an_event_is_told_in_a_few_words(type: str, payload: dict[str, object], words: str) -> None:
+def test_an_event_is_described_in_a_few_words(type: str, payload: dict[str, object], words: str) -> None:
     event = Event(run_id="r", event_id="e", type=type, occurred_at=1, payload=payload)
 
     assert event_text(event) == words
 
 
-def test_failures_are_told_from_the_rest() -> None:
+def test_failures_are_distinguished_from_the_rest() -> None:
     failed = [event.type for event in failing() if reports_failure(event)]
 
     assert failed == ["tool_call", "workflow_error"]
@@ -101,7 +101,7 @@ def test_dates_are_shown_when_an_event_is_not_of_today() -> None:
         ("turn_line", {"line": {"type": "system"}, "line_number": 1}, '{"type":"system"}'),
     ],
 )
-def test_a_block_of_a_turn_is_told_in_its_own_words(
+def test_a_block_of_a_turn_is_described_by_its_content(
     type: str, payload: dict[str, object], words: str
 ) -> None:
     event = Event(run_id="turn-1", event_id="e", type=type, occurred_at=0, payload=payload)

@@ -33,7 +33,7 @@ def drawn(
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
 
-def test_each_execution_says_how_far_it_is_what_it_waits_for_and_when_it_is_polled() -> None:
+def test_each_execution_shows_its_progress_what_it_waits_for_and_its_next_poll() -> None:
     assert drawn(OPEN, latest=("12:00:00.000 x-0 succeeded",)) == [
         "● x-1  east  1 of 3 done, 1 failed  1 min 00 s",
         "  waiting for s-3 (in progress) · next poll in 20 s",
@@ -67,7 +67,7 @@ class Paper:
         return "\n".join("".join(segment.text for segment in line) for line in self.lines)
 
 
-def test_what_ends_or_is_closed_elsewhere_leaves_the_picture_and_news_stay() -> None:
+def test_executions_that_end_or_are_closed_elsewhere_leave_the_picture_and_news_stay() -> None:
     paper = Paper()
     view = ExecutionsPicture(cast("Screen", paper), FakeClock(NOW))
     first, second = replace(OPEN, execution_id="x-first"), replace(OPEN, execution_id="x-second")
@@ -88,7 +88,7 @@ def test_what_ends_or_is_closed_elsewhere_leaves_the_picture_and_news_stay() -> 
     assert "x-second succeeded" in paper.text
 
 
-def test_without_executions_it_says_so() -> None:
+def test_without_executions_a_message_is_shown() -> None:
     assert drawn()[0] == "No open executions."
 
 

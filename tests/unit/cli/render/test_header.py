@@ -29,7 +29,7 @@ def shown(events: list[Event], *, now_ms: int, width: int | None = None) -> list
     ]
 
 
-def test_the_header_tells_how_the_run_stands() -> None:
+def test_the_header_shows_the_status_of_the_run() -> None:
     assert shown(research(), now_ms=START_MS + 200_000) == [
         "✓ succeeded  wf-1a2b3c4d  research report",
         "kind      workflow",
@@ -57,7 +57,7 @@ def test_success_with_warnings_is_counted_in_the_header() -> None:
     assert shown(events, now_ms=START_MS)[0] == "✓ succeeded with 2 warnings  p-1/x-1"
 
 
-def test_an_error_stands_in_the_header() -> None:
+def test_an_error_is_shown_in_the_header() -> None:
     assert shown(failing(), now_ms=START_MS + 200_000)[-1] == "error     ValueError: no rows"
 
 
@@ -69,7 +69,7 @@ def test_a_run_that_died_shows_the_interval_and_no_end() -> None:
     ]
 
 
-def test_conditions_of_its_processes_stand_beside_silence() -> None:
+def test_conditions_of_its_processes_are_shown_beside_silence() -> None:
     unattended = Condition("unattended", "process 7 (wrapper) is gone; process 8 on vm still runs")
     lines = header(run_of(session()), now_ms=START_MS + 500_000, width=None, zone=UTC, observed=[unattended])
 

@@ -48,7 +48,7 @@ def test_a_picture_fits_its_screen(width: int, height: int) -> None:
     assert len(picture(many_calls(), width=width, height=height)) <= max(height, 5)
 
 
-def test_what_is_under_way_is_shown_first_with_those_above_it() -> None:
+def test_calls_under_way_are_shown_first_with_their_parents() -> None:
     lines = picture(many_calls(), height=16)
 
     drawn = "\n".join(lines)

@@ -18,7 +18,7 @@ def state(
     delivered: int = 16,
     failures: int = 0,
     error: str | None = None,
-    next_look: float | None = None,
+    next_poll: float | None = None,
 ) -> WatchState:
     return WatchState(
         run_id="wf-1a2b3c4d",
@@ -28,7 +28,7 @@ def state(
         delivered=delivered,
         failures=failures,
         error=error,
-        next_poll_seconds=next_look,
+        next_poll_seconds=next_poll,
         cursor=START,
     )
 
@@ -47,17 +47,17 @@ def watch_text(state: WatchState, run: Run | None, width: int = 100) -> list[str
     return text(watch_lines(state, run, now_ms=NOW, width=width))
 
 
-def test_a_live_watch_says_how_old_the_last_event_is() -> None:
+def test_a_live_watch_shows_how_old_the_last_event_is() -> None:
     assert watch_text(state(), run()) == ["live · 16 events, the last 3 s ago"]
 
 
-def test_a_watch_that_polls_says_when_it_looks_next() -> None:
-    assert watch_text(state(next_look=0.41), run()) == [
+def test_a_polling_watch_shows_its_next_poll() -> None:
+    assert watch_text(state(next_poll=0.41), run()) == [
         "live · 16 events, the last 3 s ago · next poll in 0.4 s"
     ]
 
 
-def test_a_watch_says_what_it_waits_for() -> None:
+def test_a_watch_shows_what_it_waits_for() -> None:
     assert watch_text(state(delivered=0), None) == ["live, waiting for the run to start"]
     assert watch_text(state(WatchPhase.CATCHING_UP), run())[0].startswith("catching up · ")
     assert watch_text(state(WatchPhase.DRAINING), run())[0].startswith(
@@ -65,8 +65,8 @@ def test_a_watch_says_what_it_waits_for() -> None:
     )
 
 
-def test_a_journal_that_is_away_is_told_with_the_backoff() -> None:
-    lines = watch_text(state(failures=3, error="no answer from the table", next_look=3.6), run())
+def test_an_unavailable_journal_is_shown_with_the_backoff() -> None:
+    lines = watch_text(state(failures=3, error="no answer from the table", next_poll=3.6), run())
 
     assert lines[0].startswith("no contact · 16 events")
     assert lines[1] == "! 3 failed polls in a row, next in 4 s: no answer from the table"
@@ -74,7 +74,7 @@ def test_a_journal_that_is_away_is_told_with_the_backoff() -> None:
 
 @pytest.mark.parametrize("width", [30, 44, 72, 100])
 def test_the_state_of_the_watch_and_the_headline_fit_the_width(width: int) -> None:
-    away = state(failures=3, error="no answer " * 40, next_look=3.6)
+    away = state(failures=3, error="no answer " * 40, next_poll=3.6)
 
     lines = watch_lines(away, run(), now_ms=NOW, width=width)
     lines.append(headline(run(), "wf-1a2b3c4d", now_ms=NOW, width=width))
@@ -136,7 +136,7 @@ def test_a_tail_begins_with_the_last_events_in_their_order(last: int | None, sho
     assert not any(late for piece in printed.pieces for _, late in piece)
 
 
-def test_a_tail_goes_on_with_what_is_wanted_and_marks_what_is_late() -> None:
+def test_a_tail_continues_with_matching_events_and_marks_late_ones() -> None:
     printed = Printed()
     view = TailView(printed, lambda event: event.type == "note", 0)
     view.caught_up()
@@ -148,13 +148,13 @@ def test_a_tail_goes_on_with_what_is_wanted_and_marks_what_is_late() -> None:
     assert [(event.type, late) for event, late in printed.pieces[0]] == [("note", True)]
 
 
-def test_trouble_with_the_journal_is_told_once_and_that_it_is_over(
+def test_an_outage_of_the_journal_and_its_end_are_reported_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     view = LineView(Printed())
 
     for error in (None, "no answer", "no answer", None, None):
-        view.tick(state(error=error, next_look=4.0 if error else None))
+        view.tick(state(error=error, next_poll=4.0 if error else None))
 
     assert capsys.readouterr().err == (
         "longwatch: no answer; next poll in 4 s\nlongwatch: the journal is available again\n"

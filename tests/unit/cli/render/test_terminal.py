@@ -43,7 +43,7 @@ def test_a_line_without_colour_has_no_escape_sequences() -> None:
     assert paint(line, colour=True) == "\x1b[32m✓ \x1b[0mdone"
 
 
-def test_a_pipe_has_no_width_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_has_no_width_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.delenv("COLUMNS", raising=False)
 
@@ -69,7 +69,7 @@ def test_progress_appears_only_when_the_work_is_slow_and_leaves_no_trace(
     assert screen.getvalue().endswith("\r\x1b[K")
 
 
-def test_progress_is_silent_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_silent_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, log = FakeClock(), io.StringIO()
     monkeypatch.setattr("sys.stderr", log)
 

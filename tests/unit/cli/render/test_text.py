@@ -62,7 +62,7 @@ def test_fitted_text_never_takes_more_columns_than_there_are(text: str, columns:
     assert columns_of(fitted) <= columns
 
 
-def test_a_cut_shows() -> None:
+def test_a_cut_is_visible() -> None:
     assert fit("research report", 9) == "research…"
     assert fit("資料資料", 5) == "資料…"
     assert fit("short", 9) == "short"

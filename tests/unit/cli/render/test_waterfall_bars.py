@@ -14,7 +14,7 @@ def test_a_bar_lies_where_its_time_lies() -> None:
     assert scale.bar(25, 55) == "  ╺━━╸    "
 
 
-def test_what_took_no_time_is_still_visible() -> None:
+def test_a_call_that_took_no_time_is_still_visible() -> None:
     scale = Scale(0, 100, 4)
 
     assert scale.bar(50, 50) == "  ╸ "

@@ -66,7 +66,7 @@ def test_a_failed_call_and_the_one_after_it_are_two_tries() -> None:
     assert attempts == {"t1": 1, "t2": 2, "t3": 3, "t4": None}
 
 
-def test_calls_side_by_side_are_no_tries() -> None:
+def test_calls_side_by_side_are_not_retries() -> None:
     calls = [call("t1", takes=50, status="failed"), call("t2", at=20)]
 
     assert [branch.attempt for branch in branches(calls)] == [None, None]
@@ -79,7 +79,7 @@ def test_a_call_that_never_ended_is_not_tried_again() -> None:
     ]
 
 
-def test_rails_tell_where_more_siblings_follow() -> None:
+def test_rails_show_where_more_siblings_follow() -> None:
     calls = [
         call("a1", kind="agent", name="one"),
         call("t1", at=1, parent="a1"),

@@ -14,7 +14,7 @@ from longwatch.errors import InvalidJournalUrl, MissingExtra
 from longwatch.settings import Settings, load_settings
 
 
-def test_a_sqlite_address_opens_a_file_when_it_is_used(tmp_path: Path) -> None:
+def test_a_sqlite_url_opens_a_file_when_it_is_used(tmp_path: Path) -> None:
     with open_documents(f"sqlite:///{tmp_path}/documents.db") as store:
         assert isinstance(store, SqliteDocumentStore)
         assert not (tmp_path / "documents.db").exists()
@@ -39,7 +39,7 @@ def test_a_table_is_connected_when_it_is_used() -> None:
     assert store.url == "dynamodb://some-table?region=eu-west-1&endpoint=http%3A%2F%2F127.0.0.1%3A9"
 
 
-def test_region_and_endpoint_of_the_settings_count_where_the_address_has_none() -> None:
+def test_region_and_endpoint_of_the_settings_apply_where_the_url_has_none() -> None:
     settings = Settings(journal="memory://", region="eu-north-1", endpoint="http://127.0.0.1:9")
 
     store = open_documents("dynamodb://", settings=settings)
@@ -63,7 +63,7 @@ def test_region_and_endpoint_of_the_settings_count_where_the_address_has_none() 
         ("dynamodb://table?layout=session", "Unknown option"),
     ],
 )
-def test_an_address_nobody_can_open_is_refused(url: str, message: str) -> None:
+def test_an_unsupported_url_is_refused(url: str, message: str) -> None:
     with pytest.raises(InvalidJournalUrl, match=message):
         open_documents(url)
 
@@ -82,7 +82,7 @@ def test_an_address_nobody_can_open_is_refused(url: str, message: str) -> None:
         ("dynamodb://events", "sqlite:////tmp/d.db", "sqlite:////tmp/d.db"),
     ],
 )
-def test_documents_are_beside_the_journal_unless_told_otherwise(
+def test_documents_are_beside_the_journal_unless_set_otherwise(
     journal: str, documents: str | None, expected: str
 ) -> None:
     assert documents_url(Settings(journal=journal, documents=documents)) == expected

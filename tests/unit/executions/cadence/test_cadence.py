@@ -20,7 +20,7 @@ def cadence(count: int = 100, kind: ExecutionKind = DRILLS) -> LearnedCadence:
     return LearnedCadence(history)
 
 
-def test_a_learned_execution_is_due_when_the_past_says_so() -> None:
+def test_a_learned_execution_is_due_when_the_history_expects_a_change() -> None:
     quiet = execution(PENDING, last_polled_at=START_MS)
     phases = cadence().phases_for(quiet)
 
@@ -29,13 +29,13 @@ def test_a_learned_execution_is_due_when_the_past_says_so() -> None:
     assert is_due(quiet, START_MS + 90_000, phases)
 
 
-def test_the_deadline_asks_at_once_and_a_source_that_said_wait_is_heard() -> None:
+def test_a_deadline_is_due_at_once_and_a_pause_that_the_source_requests_is_honoured() -> None:
     soon_overdue = execution(PENDING, last_polled_at=START_MS, deadline_ms=20_000)
-    told_to_wait = execution(PENDING, last_polled_at=START_MS, next_poll_at=START_MS + 200_000)
+    paused = execution(PENDING, last_polled_at=START_MS, next_poll_at=START_MS + 200_000)
     learned = cadence()
 
     assert next_poll_at(soon_overdue, learned.phases_for(soon_overdue)) == START_MS + 20_000
-    assert next_poll_at(told_to_wait, learned.phases_for(told_to_wait)) == START_MS + 200_000
+    assert next_poll_at(paused, learned.phases_for(paused)) == START_MS + 200_000
 
 
 def test_without_history_nothing_changes() -> None:
@@ -52,7 +52,7 @@ def test_another_plan_of_the_same_source_and_mode_is_better_than_nothing() -> No
     assert cadence(kind=ExecutionKind("glue", "DRILL")).phases_for(watched).seconds["pending"] == 45.0
 
 
-def test_what_has_ended_is_learned_from_at_once() -> None:
+def test_an_execution_that_has_ended_is_learned_from_at_once() -> None:
     learning, watched = cadence(FEWEST - 1), execution(PENDING, last_polled_at=START_MS)
     before = learning.phases_for(watched).seconds["pending"]
 

@@ -47,7 +47,7 @@ def at(minutes: float, phase: ExecutionPhase = ExecutionPhase.PENDING, in_phase:
         (24, ExecutionPhase.IN_PROGRESS, 8, "usually 19–22 min, now 24, longer than any of the last 31"),
     ],
 )
-def test_people_are_told_what_is_usual_what_is_now_and_what_is_left(
+def test_the_eta_has_the_usual_duration_the_present_one_and_the_rest(
     minutes: float, phase: ExecutionPhase, in_phase: float, words: str
 ) -> None:
     assert at(minutes, phase, in_phase).text() == words
@@ -62,11 +62,11 @@ def test_people_are_told_what_is_usual_what_is_now_and_what_is_left(
         (DurationRange(9000, 9500, 10_000), 3600, "usually 2.5–2.8 h, now 1.0"),
     ],
 )
-def test_a_range_is_told_in_a_unit_that_suits_it(usually: DurationRange, elapsed: float, words: str) -> None:
+def test_a_range_is_shown_in_a_suitable_unit(usually: DurationRange, elapsed: float, words: str) -> None:
     assert Eta(elapsed, usually, longest=1e6, left=None, executions=30).text() == words
 
 
-def test_one_that_takes_longer_than_nine_of_ten_is_late() -> None:
+def test_an_execution_that_takes_longer_than_nine_of_ten_is_late() -> None:
     assert not at(20).is_late
     assert at(22).is_late
 
@@ -78,23 +78,23 @@ def test_the_remaining_time_is_that_of_those_that_lasted_as_long() -> None:
     assert 6.0 * MINUTE < left.low <= left.middle <= left.high <= 6.5 * MINUTE
 
 
-def test_a_thin_history_says_nothing() -> None:
+def test_a_thin_history_gives_no_eta() -> None:
     assert eta(past()[: FEWEST - 1], phase=ExecutionPhase.PENDING, in_phase=0, elapsed=0) is None
     assert eta([], phase=ExecutionPhase.PENDING, in_phase=0, elapsed=0) is None
 
 
-def test_executions_that_failed_say_nothing_about_how_long_success_takes() -> None:
+def test_failed_executions_do_not_count_for_the_duration_of_success() -> None:
     failed = past(status=Status.FAILED)
 
     assert eta(failed, phase=ExecutionPhase.PENDING, in_phase=0, elapsed=0) is None
     assert eta([*past(), *failed], phase=ExecutionPhase.PENDING, in_phase=0, elapsed=0) == at(0)
 
 
-def test_if_few_came_as_far_as_this_one_nothing_is_said_about_the_rest() -> None:
+def test_without_enough_executions_of_that_duration_the_rest_is_unknown() -> None:
     assert at(15.7, ExecutionPhase.PENDING, 15.7).left is None
 
 
-def test_an_execution_is_told_by_its_own_phase_and_time() -> None:
+def test_the_eta_uses_the_phase_and_the_time_of_the_execution() -> None:
     busy = execution(ItemState.IN_PROGRESS, at=START_MS + 840_000)
 
     estimate = eta_of(busy, past(), START_MS + 870_000)
@@ -111,7 +111,7 @@ def test_an_execution_that_is_over_has_no_eta() -> None:
     assert eta_of(over, past(), START_MS + 1000) is None
 
 
-def test_about_eight_of_ten_fresh_executions_end_within_the_range_they_were_told() -> None:
+def test_about_eight_of_ten_new_executions_end_within_their_estimated_range() -> None:
     random, world = Random(5), GivenDurations(DRILL, 0.25)
     past, inside = drills(200), []
     for _ in range(500):
@@ -154,7 +154,7 @@ def test_only_executions_of_the_same_shape_are_compared(
     assert is_comparable(waves(*counts, total=total), shape) is alike
 
 
-def test_nothing_is_like_an_execution_whose_number_of_waves_is_not_known() -> None:
+def test_an_execution_of_unknown_wave_count_is_compared_with_none() -> None:
     assert not is_comparable(execution(ItemState.PENDING, total_stages=None), ExecutionSize(1, 1))
 
 

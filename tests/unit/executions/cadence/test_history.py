@@ -37,7 +37,7 @@ def drill(**options: object) -> list[Event]:
     )
 
 
-def test_each_phase_lasts_from_the_look_that_saw_it_begin_to_the_one_that_saw_it_end() -> None:
+def test_each_phase_lasts_from_the_poll_that_saw_it_begin_to_the_one_that_saw_it_end() -> None:
     found = sample_from(drill())
 
     assert found is not None
@@ -59,7 +59,7 @@ def test_any_order_of_events_and_repeated_ones_give_the_same() -> None:
     assert sample_from(events) == sample_from(drill())
 
 
-def test_a_phase_that_no_look_saw_has_no_duration() -> None:
+def test_a_phase_that_no_poll_saw_has_no_duration() -> None:
     straight = sample_from(story((100, (PENDING,)), (200, (DONE,)), ended=230))
 
     assert straight is not None
@@ -89,7 +89,7 @@ def test_an_execution_without_servers_was_pending_all_the_time() -> None:
         pytest.param([*drill()[:-1], replace(drill()[-1], payload={"status": 7})], id="an odd status"),
     ],
 )
-def test_what_makes_no_sense_is_left_out(events: list[Event]) -> None:
+def test_invalid_durations_are_left_out(events: list[Event]) -> None:
     assert sample_from(events) is None
 
 
@@ -108,7 +108,7 @@ def test_a_correction_changes_how_it_ended_and_not_when() -> None:
     assert (found.status, found.whole) == (Status.FAILED, 1184.0)
 
 
-def test_only_the_newest_samples_of_a_kind_are_kept() -> None:
+def test_only_the_newest_samples_of_a_kind_are_stored() -> None:
     history = DurationHistory(samples_of_a_kind=3)
 
     for seconds in range(1, 8):
@@ -117,7 +117,7 @@ def test_only_the_newest_samples_of_a_kind_are_kept() -> None:
     assert [each.whole for each in history.samples(DRILLS)] == [5.0, 6.0, 7.0]
 
 
-def test_of_too_many_kinds_the_one_that_rested_longest_is_forgotten() -> None:
+def test_of_too_many_kinds_the_least_recently_used_is_forgotten() -> None:
     history = DurationHistory(kinds=4)
 
     for number in range(10):

@@ -39,7 +39,7 @@ def test_without_history_the_phases_are_plain() -> None:
         assert PLAIN.delay(phase, 1e6) == interval
 
 
-def test_looks_are_rare_while_nothing_can_happen_and_dense_around_the_expected_change(
+def test_polls_are_rare_while_nothing_can_happen_and_dense_around_the_expected_change(
     learned: Learned,
 ) -> None:
     assert learned.delay(ExecutionPhase.PENDING, 0.0) == 90.0
@@ -47,7 +47,7 @@ def test_looks_are_rare_while_nothing_can_happen_and_dense_around_the_expected_c
     assert learned.delay(ExecutionPhase.PENDING, 808.0) < 25.0
 
 
-def test_past_everything_that_was_ever_seen_the_phase_is_plain_again(learned: Learned) -> None:
+def test_past_every_duration_of_the_history_the_phase_is_plain_again(learned: Learned) -> None:
     assert learned.delay(ExecutionPhase.PENDING, 10_000.0) == 45.0
 
 
@@ -75,7 +75,7 @@ def test_a_stray_among_many_changes_little() -> None:
         )
 
 
-def test_only_the_phases_that_are_known_are_learned() -> None:
+def test_only_phases_with_a_history_are_learned() -> None:
     learned = learn([sample(800.0 + number) for number in range(50)])
 
     assert list(learned.plans) == [ExecutionPhase.PENDING]
@@ -133,7 +133,7 @@ def test_a_phase_begins_when_it_was_first_seen() -> None:
     assert phase_began_at(execution()) == START_MS
 
 
-def test_an_execution_is_looked_at_by_the_time_its_phase_had_lasted_at_the_last_look(
+def test_an_execution_is_polled_by_the_time_its_phase_had_lasted_at_the_last_poll(
     learned: Learned,
 ) -> None:
     fresh = execution(PENDING, last_answer_at=START_MS)

@@ -45,7 +45,7 @@ def phases(*seconds: float) -> Phases:
         (phases(100), 4, (35,)),
     ],
 )
-def test_plain_phases_look_at_the_start_and_then_by_the_phase_they_saw(
+def test_plain_phases_poll_at_the_start_and_then_by_the_phase_they_saw(
     lasts: Phases, calls: int, delays: tuple[float, ...]
 ) -> None:
     played = play(PLAIN_POLICY, lasts)
@@ -58,7 +58,7 @@ def test_a_rule_fires_whenever_the_execution_began() -> None:
     assert play(FixedInterval(60), phases(100), luck=0.5).delays == (50.0,)
 
 
-def test_a_phase_seems_to_last_from_look_to_look() -> None:
+def test_a_phase_seems_to_last_from_poll_to_poll() -> None:
     assert play(PLAIN_POLICY, phases(50, 50, 50)).seen == {
         ExecutionPhase.PENDING: 90.0,
         ExecutionPhase.STARTED: 15.0,
@@ -72,7 +72,7 @@ def test_a_phase_seems_to_last_from_look_to_look() -> None:
     history=st.integers(0, 3),
     luck=st.floats(0, 1),
 )
-def test_no_change_is_seen_later_than_twice_the_interval_of_its_phase_whatever_the_history_says(
+def test_no_history_delays_a_change_beyond_twice_the_interval_of_its_phase(
     lasts: tuple[float, ...], history: int, luck: float
 ) -> None:
     learned = LearnedPolicy(CADENCES[history])
@@ -92,7 +92,7 @@ CADENCES = [
 ]
 
 
-def test_learning_from_the_past_takes_no_more_calls_and_much_less_delay() -> None:
+def test_learning_from_the_history_takes_no_more_calls_and_much_less_delay() -> None:
     world, random = GivenDurations(DRILL, 0.25), Random(3)
     executions = [world.draw(random) for _ in range(400)]
     cadences = [learn(drills(100, seed=seed)) for seed in range(4)]
@@ -125,7 +125,7 @@ def test_forty_percent_fewer_calls_are_out_of_reach_of_45_15_30() -> None:
     assert observed.scores[FLOOR].delay == pytest.approx(30.0, abs=3.0)
 
 
-def test_recorded_durations_are_moved_off_the_looks_that_saw_them() -> None:
+def test_recorded_durations_are_moved_off_the_polls_that_saw_them() -> None:
     seen = [sample(810.0, 75.0, 300.0) for _ in range(MIN_RECORDED)]
     random = Random(1)
 
@@ -136,7 +136,7 @@ def test_recorded_durations_are_moved_off_the_looks_that_saw_them() -> None:
     assert fmean(each[ExecutionPhase.PENDING] for each in drawn) == pytest.approx(787.5, abs=5)
 
 
-def test_what_is_played_was_not_learned_from() -> None:
+def test_simulated_executions_are_not_those_that_were_learned_from() -> None:
     samples = [sample(float(100 + number)) for number in range(MIN_RECORDED)]
     world = RecordedExecutions(samples)
 

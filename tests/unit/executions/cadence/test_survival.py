@@ -15,9 +15,7 @@ from longwatch.executions.cadence.learned import interpolate, position_of, survi
     durations=st.lists(st.floats(0.0, 1e6), min_size=1, max_size=300),
     resolution=st.sampled_from([15.0, 45.0]),
 )
-def test_it_begins_with_everybody_never_grows_and_never_quite_ends(
-    durations: list[float], resolution: float
-) -> None:
+def test_it_begins_at_one_never_grows_and_never_quite_ends(durations: list[float], resolution: float) -> None:
     lasting = survival(durations, resolution, cells=60)
 
     assert lasting.shares[0] == 1.0
@@ -47,7 +45,7 @@ def test_one_duration_alone_is_uncertain_by_the_interval() -> None:
 @pytest.mark.parametrize(
     ("position", "value"), [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0), (1.25, 2.5), (2.0, 4.0), (9.0, 4.0)]
 )
-def test_values_are_read_between_their_places_and_back(position: float, value: float) -> None:
+def test_values_between_the_samples_are_interpolated_both_ways(position: float, value: float) -> None:
     values = (1.0, 2.0, 4.0)
 
     assert interpolate(values, position) == value

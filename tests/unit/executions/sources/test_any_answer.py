@@ -40,7 +40,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.sampled_from([*AWS.values()]), values)
-def test_an_end_is_a_word_of_the_table_at_the_path_of_the_status(
+def test_an_end_is_a_status_of_the_table_at_the_path_of_the_status(
     declaration: Declaration, fields: Any
 ) -> None:
     thing = RawJob(fields)
@@ -60,7 +60,7 @@ def test_an_end_is_a_word_of_the_table_at_the_path_of_the_status(
 
 
 @given(st.integers(100, 599), st.binary(max_size=64) | values.map(lambda value: repr(value).encode()))
-def test_an_http_answer_is_something_or_a_problem_or_nothing(code: int, body: bytes) -> None:
+def test_an_http_response_is_something_or_a_problem_or_nothing(code: int, body: bytes) -> None:
     found = parse_response(HttpResponse(code, body, Message()), HTTP, "https://jobs.example/1")
 
     if isinstance(found, RawJob):

@@ -51,7 +51,7 @@ def test_an_aws_operation_is_declared_as_its_api_names_things() -> None:
     assert (declared.running_seconds, declared.deadline_seconds) == (5.0, 3600.0)
 
 
-def test_an_endpoint_without_words_is_read_with_the_common_ones() -> None:
+def test_an_endpoint_without_statuses_is_read_with_the_common_ones() -> None:
     declared = parse_declaration("jobs", {"url": "https://jobs.example/{id}"}, where="here")
 
     assert declared.statuses == COMMON_STATUSES
@@ -120,7 +120,7 @@ def test_steps_and_reasons_are_paths() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], message: str) -> None:
+def test_a_mistake_is_reported_with_the_key_it_is_in(changes: dict[str, Any], message: str) -> None:
     table = {key: value for key, value in {**HTTP, **changes}.items() if value is not None}
 
     assert any(f"longwatch.toml: {message}" in mistake for mistake in mistakes(table))
@@ -138,13 +138,13 @@ def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], messag
         ({"succeeded": None, "failed": None, "running": None}, "watches.deploys.succeeded is missing"),
     ],
 )
-def test_a_mistake_in_an_operation_is_told_too(changes: dict[str, Any], message: str) -> None:
+def test_a_mistake_in_an_operation_is_reported_too(changes: dict[str, Any], message: str) -> None:
     table = {key: value for key, value in {**AWS, **changes}.items() if value is not None}
 
     assert any(message in mistake for mistake in mistakes(table))
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     assert len(mistakes({"url": "https://x.example/{id}", "every": "soon", "colour": 1, "began": "."})) == 3
 
 

@@ -46,7 +46,7 @@ class Dated:
         (START - 2 * MAX_CLOCK_DIFFERENCE_MS, START),
     ],
 )
-def test_an_answer_has_the_date_of_its_response_unless_that_is_far_off(date: int | None, at: int) -> None:
+def test_a_response_has_its_own_date_unless_that_is_far_off(date: int | None, at: int) -> None:
     source = DeclaredSource(AWS["batch"], Dated(date), clock=FakeClock(START))
 
     watched = source.begin("j-1")

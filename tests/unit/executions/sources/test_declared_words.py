@@ -60,7 +60,7 @@ def item(declaration: Declaration, items: Items) -> Any:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
-def test_the_operation_takes_what_it_is_given(call: AwsCall) -> None:
+def test_the_operation_accepts_its_parameters(call: AwsCall) -> None:
     shape = operation(call).input_shape
 
     given = {*call.parameters, *([call.ids] if call.ids else [])}
@@ -72,12 +72,12 @@ def test_the_operation_takes_what_it_is_given(call: AwsCall) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
-def test_the_right_to_it_is_named_as_policies_do(call: AwsCall) -> None:
+def test_the_permission_for_it_is_named_as_in_policies(call: AwsCall) -> None:
     assert call.name == f"{service_model(call.service).signing_name}:{call.operation}"
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
-def test_the_pages_of_an_answer_are_asked_for_where_there_are_any(call: AwsCall) -> None:
+def test_the_pages_of_a_response_are_requested_where_there_are_any(call: AwsCall) -> None:
     model = operation(call)
     paged = {"NextToken", "nextToken"} & set(model.output_shape.members)
 
@@ -99,7 +99,7 @@ def test_every_path_leads_somewhere(declaration: Declaration) -> None:
 
 
 @pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda each: each.name)
-def test_every_word_of_the_service_is_translated_and_no_other(declaration: Declaration) -> None:
+def test_every_status_of_the_service_is_translated_and_no_other(declaration: Declaration) -> None:
     assert declaration.status is not None
 
     words = at(thing(declaration), declaration.status).enum
@@ -110,7 +110,7 @@ def test_every_word_of_the_service_is_translated_and_no_other(declaration: Decla
 @pytest.mark.parametrize(
     "declaration", [each for each in DECLARATIONS if each.items], ids=lambda each: each.name
 )
-def test_every_word_for_a_step_is_translated_and_no_other(declaration: Declaration) -> None:
+def test_every_status_of_a_step_is_translated_and_no_other(declaration: Declaration) -> None:
     items = declaration.items
     assert items is not None
     shape = item(declaration, items)
@@ -126,7 +126,7 @@ def test_every_word_for_a_step_is_translated_and_no_other(declaration: Declarati
 @pytest.mark.parametrize(
     "declaration", [each for each in DECLARATIONS if each.operations], ids=lambda each: each.name
 )
-def test_every_word_belongs_to_one_operation(declaration: Declaration) -> None:
+def test_every_status_belongs_to_one_operation(declaration: Declaration) -> None:
     statuses = [word for each in declaration.operations for word in each.statuses]
 
     assert sorted(statuses) == sorted(declaration.statuses)

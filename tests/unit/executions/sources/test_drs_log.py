@@ -36,7 +36,7 @@ def test_every_event_of_the_service_has_a_meaning_and_no_other() -> None:
     assert set(LOG_EVENTS) == set(service_model().shape_for("JobLogEvent").enum)
 
 
-def test_every_event_that_says_failure_is_one() -> None:
+def test_every_event_that_names_a_failure_is_one() -> None:
     failures = {name for name in LOG_EVENTS if "FAIL" in name}
 
     assert failures | {"SERVER_SKIPPED"} == {
@@ -117,7 +117,5 @@ def test_a_job_has_the_reasons_of_its_servers_and_whether_it_was_cancelled() -> 
         ),
     ],
 )
-def test_a_log_is_read_only_of_a_job_that_ended_badly_and_not_for_ever(
-    before: Job, after: Job, wanted: bool
-) -> None:
+def test_a_log_is_read_only_of_a_failed_job_and_not_for_ever(before: Job, after: Job, wanted: bool) -> None:
     assert needs_log(before, after, 100 + READ_FOR_MS) is wanted

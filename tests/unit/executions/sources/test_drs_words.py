@@ -19,7 +19,7 @@ from longwatch.testing.services import service_model
         ("LaunchActionRunStatus", ACTION_STATES),
     ],
 )
-def test_every_word_of_the_service_is_translated_and_no_other(
+def test_every_status_of_the_service_is_translated_and_no_other(
     shape: str, table: Mapping[str, object]
 ) -> None:
     assert set(table) == set(service_model().shape_for(shape).enum)
@@ -40,13 +40,13 @@ def test_the_fields_that_are_read_exist() -> None:
     assert "jobIDs" in members("DescribeJobsRequestFilters")
 
 
-def test_a_job_of_which_only_the_id_is_said_is_pending() -> None:
+def test_a_job_with_nothing_but_an_id_is_pending() -> None:
     job = parse_job({"jobID": "drsjob-1"})
 
     assert (job.state, job.items) == (JobState.PENDING, ())
 
 
-def test_an_empty_word_is_one_nobody_knows() -> None:
+def test_an_empty_status_is_unknown() -> None:
     run = {"action": {}, "status": ""}
     server = {"sourceServerID": "s-1", "launchStatus": "", "launchActionsStatus": {"runs": [run]}}
 
@@ -60,7 +60,7 @@ def test_an_empty_word_is_one_nobody_knows() -> None:
     assert odd.state is JobState.UNKNOWN
 
 
-def test_words_nobody_knows_are_no_end() -> None:
+def test_unknown_statuses_are_not_an_end() -> None:
     run = {"action": {}, "status": "PAUSED"}
     server = {
         "sourceServerID": "s-1",

@@ -28,11 +28,11 @@ def test_a_path_leads_to_a_value_or_to_nothing(path: str, value: object) -> None
     assert value_at(ANSWER, path) == value
 
 
-def test_the_first_of_an_answer_that_is_a_list_has_no_name_before_it() -> None:
+def test_the_first_item_of_a_response_that_is_a_list_has_no_name_before_it() -> None:
     assert value_at([{"state": "done"}], "[0].state") == "done"
 
 
 @pytest.mark.parametrize("path", ["a..b", ".a", "a[", "a[x]", "a]", 'a."', "a.[0]", "a[0]b"])
-def test_what_is_no_path_is_refused_with_the_part_that_is_not_understood(path: str) -> None:
+def test_an_invalid_path_is_refused_with_the_part_that_is_not_understood(path: str) -> None:
     with pytest.raises(InvalidInput, match="Invalid path"):
         parse_path(path)

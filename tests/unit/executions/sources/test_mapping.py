@@ -52,8 +52,8 @@ def mapped_later(declaration: D, execution: Execution, thing: RawJob) -> MappedS
 def ending(execution: Execution, mapped: MappedStatus) -> Status | None:
     (wave,) = execution.stages
     (job,) = wave.jobs
-    answer = SourceResponse("test:Call", NOW, {job.job_id: map_job(job, mapped)})
-    outcome = execution_outcome(apply_response(execution, answer), NOW)
+    response = SourceResponse("test:Call", NOW, {job.job_id: map_job(job, mapped)})
+    outcome = execution_outcome(apply_response(execution, response), NOW)
     return outcome.status if outcome else None
 
 
@@ -173,7 +173,7 @@ def test_a_batch_job_that_was_cancelled_has_not_failed(fields: dict[str, Any], s
     assert ending(execution, mapped_later(BATCH, execution, RawJob(fields))) is status
 
 
-def test_a_word_that_nobody_knows_stays_open() -> None:
+def test_an_unknown_status_stays_open() -> None:
     execution = begin(BATCH, "j-1", RawJob({"status": "HIBERNATING"}))
 
     mapped = mapped_later(BATCH, execution, RawJob({"status": "HIBERNATING"}))
@@ -184,7 +184,7 @@ def test_a_word_that_nobody_knows_stays_open() -> None:
     assert (job.state, job.items[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
 
 
-def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
+def test_an_unknown_status_ends_no_operation_of_a_stack() -> None:
     execution = begin(CLOUDFORMATION, STACK, stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
 
     mapped = mapped_later(CLOUDFORMATION, execution, stack("UPDATE_FROBNICATING", LastUpdatedTime=UPDATED))
@@ -193,12 +193,12 @@ def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
     assert ending(execution, mapped) is None
 
 
-def test_no_status_at_all_is_no_answer() -> None:
+def test_a_response_without_a_status_is_a_problem() -> None:
     assert map_status(BATCH, RawJob({})) is None
     assert map_status(BATCH, RawJob({"status": ["FAILED"]})) is None
 
 
-def test_the_reason_stays_when_it_is_no_longer_said() -> None:
+def test_the_reason_stays_when_it_is_no_longer_reported() -> None:
     failing = map_status(CLOUDFORMATION, stack("ROLLBACK_IN_PROGRESS", StackStatusReason="no table"))
     assert failing is not None
     rolled_back = map_status(CLOUDFORMATION, stack("ROLLBACK_COMPLETE"))
@@ -218,7 +218,7 @@ def test_success_has_no_reason() -> None:
     assert done.items[0].reason is None
 
 
-def test_steps_of_one_name_are_kept_apart_and_a_whole_stack_trace_is_cut() -> None:
+def test_steps_with_one_name_are_distinguished_and_a_whole_stack_trace_is_cut() -> None:
     declaration = D(
         name="jobs",
         call=HttpCall(),
@@ -271,6 +271,6 @@ def test_an_arn_is_called_by_its_last_part(job_id: str, called: str) -> None:
     assert short_id(job_id) == called
 
 
-def test_words_are_compared_however_they_are_written() -> None:
+def test_statuses_are_compared_however_they_are_written() -> None:
     assert {normalize("In Progress"), normalize("in-progress"), normalize(" IN_PROGRESS ")} == {"in_progress"}
     assert normalize(True) == "true"

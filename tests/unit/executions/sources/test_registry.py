@@ -81,18 +81,18 @@ def test_everything_that_is_shipped_is_listed() -> None:
         ("pid:123", "process", "123"),
     ],
 )
-def test_what_people_type_means_a_source_and_an_id(target: str, name: str, what: str) -> None:
+def test_a_target_on_the_command_line_is_a_source_and_an_id(target: str, name: str, what: str) -> None:
     resolved = sources().resolve(target)
 
     assert resolved is not None
     assert (resolved[0].name, resolved[1]) == (name, what)
 
 
-def test_a_run_id_with_a_colon_is_no_source() -> None:
+def test_a_run_id_with_a_colon_is_not_a_source() -> None:
     assert sources().resolve("agent:7") is None
 
 
-def test_a_service_that_nobody_declared_is_told_with_those_that_are() -> None:
+def test_an_undeclared_service_is_refused_with_the_declared_ones() -> None:
     with pytest.raises(InvalidInput, match=r"Unknown source in 'aws:lambda:f'. Use one of aws:drs:ID, "):
         sources().resolve("aws:lambda:f")
 
@@ -109,7 +109,7 @@ def test_watches_of_the_settings_are_sources(tmp_path: Path) -> None:
     registry.close()
 
 
-def test_mistakes_of_all_watches_are_told_at_once(tmp_path: Path) -> None:
+def test_mistakes_of_all_watches_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text(
         "[watches.a]\n[watches.b]\nurl = 3\n[watches.codebuild]\n" + WATCH
     )
@@ -201,7 +201,7 @@ def test_a_package_offers_a_declaration_as_it_is_written(package: Path) -> None:
     source.close()
 
 
-def test_ones_own_settings_count_more_than_a_package(package: Path, tmp_path: Path) -> None:
+def test_the_users_settings_override_a_package(package: Path, tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text(WATCH)
 
     registry = sources(load_settings(directory=tmp_path))
@@ -211,12 +211,12 @@ def test_ones_own_settings_count_more_than_a_package(package: Path, tmp_path: Pa
     ]
 
 
-def test_the_time_between_two_looks_can_be_given(tmp_path: Path) -> None:
+def test_the_polling_interval_can_be_set(tmp_path: Path) -> None:
     source = sources(every_seconds=2.0)["batch"]
 
     assert isinstance(source, DeclaredSource)
     assert (source.declaration.pending_seconds, source.declaration.running_seconds) == (2.0, 2.0)
 
 
-def test_a_name_that_nobody_knows_is_no_source() -> None:
+def test_an_unknown_name_is_not_a_source() -> None:
     assert sources().get("nobody") is None

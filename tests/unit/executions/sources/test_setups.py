@@ -25,7 +25,7 @@ def problem(source: DeclaredSource, *, region: str = "eu-west-1") -> SourceProbl
     return found
 
 
-def test_an_endpoint_that_is_no_address_is_told_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_endpoint_is_reported_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
 
     found = problem(DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)))
@@ -34,7 +34,7 @@ def test_an_endpoint_that_is_no_address_is_told_with_the_setting(monkeypatch: py
     assert "AWS_ENDPOINT_URL" in found.message
 
 
-def test_a_region_that_is_none_is_told_and_not_waited_for() -> None:
+def test_an_invalid_region_is_reported_and_not_retried() -> None:
     found = problem(DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)), region="no such")
 
     assert found.lasting
@@ -69,7 +69,7 @@ def test_an_extra_that_is_missing_is_found_by_a_check_and_by_a_poll(
     assert ".[aws]" in polled.message
 
 
-def test_the_page_of_a_proxy_is_told_in_short() -> None:
+def test_the_error_page_of_a_proxy_is_shortened() -> None:
     response = {"Error": {"Code": "502", "Message": "<html>\n" + "x \n" * 1000}}
 
     found = service_problem(response, AWS["batch"].call, "eu-west-1")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from longwatch.executions.model import Execution, ItemState, Job, JobKind, JobState, WorkItem
 from longwatch.executions.responses import apply_response
 from longwatch.executions.stores.records import parse_record, to_record
-from tests.unit.executions.making import FAILED, LAUNCHED, MINUTE, START, TERMINATED, answer
+from tests.unit.executions.making import FAILED, LAUNCHED, MINUTE, START, TERMINATED, response
 
 FIRST = Job(
     "j-1",
@@ -65,7 +65,7 @@ def states(execution: Execution) -> dict[str, dict[str, ItemState]]:
     ],
 )
 def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dict[str, Any]) -> None:
-    updated = apply_response(read(wave), answer(START, FIRST, RETRY, CLEANUP))
+    updated = apply_response(read(wave), response(START, FIRST, RETRY, CLEANUP))
 
     again = parse_record(to_record(updated))
 
@@ -83,10 +83,10 @@ def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dic
     assert parse_record(to_record(again)).stages == again.stages
 
 
-def test_a_poll_that_brings_nothing_new_is_no_change_for_a_server_of_two_jobs() -> None:
-    once = apply_response(read({"JobIds": ["j-1", "j-2"]}), answer(START, FIRST, RETRY))
+def test_a_poll_without_news_is_not_a_change_for_a_server_of_two_jobs() -> None:
+    once = apply_response(read({"JobIds": ["j-1", "j-2"]}), response(START, FIRST, RETRY))
 
-    twice = apply_response(parse_record(to_record(once)), answer(START + MINUTE, FIRST, RETRY))
+    twice = apply_response(parse_record(to_record(once)), response(START + MINUTE, FIRST, RETRY))
 
     assert twice.last_change_at == START
 
@@ -110,7 +110,7 @@ def test_jobs_that_only_servers_name_are_polled_where_the_servers_are() -> None:
 
 def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> None:
     servers = [{"SourceServerId": "s-1", "JobId": "j-1"}, {"SourceServerId": "s-1", "JobId": "j-2"}]
-    updated = apply_response(read({"Servers": servers}), answer(START, FIRST, RETRY))
+    updated = apply_response(read({"Servers": servers}), response(START, FIRST, RETRY))
 
     stored = to_record(updated)["Waves"][0]["Servers"]
 
@@ -122,7 +122,7 @@ def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> Non
 
 def test_the_entry_of_a_server_shows_the_attempt_that_decides() -> None:
     wave = {"JobIds": ["j-1", "j-2"], "Servers": [{"SourceServerId": "s-1", "JobId": "j-1"}]}
-    updated = apply_response(read(wave), answer(START, FIRST, RETRY))
+    updated = apply_response(read(wave), response(START, FIRST, RETRY))
 
     (stored,) = [
         each for each in to_record(updated)["Waves"][0]["Servers"] if each["SourceServerId"] == "s-1"

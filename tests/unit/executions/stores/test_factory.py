@@ -26,11 +26,11 @@ from longwatch.settings import load_settings
         ),
     ],
 )
-def test_executions_are_kept_beside_the_journal(journal: str, url: str) -> None:
+def test_executions_are_stored_beside_the_journal(journal: str, url: str) -> None:
     assert executions_url(replace(load_settings(), journal=journal)) == url
 
 
-def test_each_address_opens_its_kind_of_store() -> None:
+def test_each_url_opens_its_kind_of_store() -> None:
     table = open_executions("dynamodb://wf?region=eu-west-1&endpoint=http://127.0.0.1:1")
 
     assert isinstance(open_executions("sqlite:///x.db"), SqliteExecutionStore)
@@ -45,6 +45,6 @@ def test_a_named_memory_is_one_store() -> None:
 
 
 @pytest.mark.parametrize("url", ["postgres://x", "x.db", "dynamodb://t/more", "dynamodb://t?layout=workflow"])
-def test_other_addresses_are_refused(url: str) -> None:
+def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidJournalUrl):
         open_executions(url)

@@ -30,7 +30,7 @@ def test_a_start_is_read_however_it_was_written(start: object) -> None:
     assert parse_record(record(StartTime=start)).started_at == START
 
 
-def test_a_start_that_is_no_time_is_refused() -> None:
+def test_an_invalid_start_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'yesterday'"):
         parse_record(record(StartTime="yesterday"))
 
@@ -39,18 +39,18 @@ def test_a_start_that_is_no_time_is_refused() -> None:
     ("word", "mode"),
     [("DRILL", Mode.DRILL), ("recovery", Mode.RECOVERY), (None, Mode.DRILL), ("FAILOVER", Mode.RECOVERY)],
 )
-def test_a_type_nobody_knows_has_the_stricter_rule(word: str | None, mode: Mode) -> None:
+def test_an_unknown_type_has_the_stricter_rule(word: str | None, mode: Mode) -> None:
     assert parse_record(record(ExecutionType=word)).mode is mode
 
 
-def test_nothing_stored_yet_is_no_wave_and_no_total() -> None:
+def test_an_empty_record_has_no_wave_and_no_total() -> None:
     found = parse_record(record())
 
     assert (found.stages, found.total_stages, found.is_open) == ((), None, True)
 
 
 @pytest.mark.parametrize("word", [each for each in STATUS_WORDS if each != "POLLING"])
-def test_the_word_of_another_writer_is_a_verdict(word: str) -> None:
+def test_the_status_of_another_writer_is_a_verdict(word: str) -> None:
     found = parse_record(record(Status=word, EndTime=START // 1000 + 5))
 
     assert found.verdict is not None
@@ -58,13 +58,13 @@ def test_the_word_of_another_writer_is_a_verdict(word: str) -> None:
     assert to_record(found)["Status"] == word
 
 
-def test_a_word_that_is_not_for_us_stays_when_the_record_is_written() -> None:
+def test_a_status_that_is_ignored_stays_when_the_record_is_written() -> None:
     found = parse_record(record(Status="Initiating"))
 
     assert (found.closed, found.verdict, to_record(found)["Status"]) == (True, None, "Initiating")
 
 
-def test_another_writer_s_word_counts_more_than_our_verdict() -> None:
+def test_another_writer_s_status_overrides_our_verdict() -> None:
     ours = {"Status": "succeeded", "Time": START // 1000, "Evidence": []}
 
     found = parse_record(record(Status="CANCELLED", Verdict=ours, Version=3))

@@ -55,7 +55,7 @@ def stored_ids(table: SimulatedTable) -> list[str]:
     return [event.event_id for event in journal.read("wf-1").events]
 
 
-def test_a_recorder_needs_no_right_but_to_put(table: SimulatedTable) -> None:
+def test_a_recorder_needs_no_permission_but_to_put(table: SimulatedTable) -> None:
     journal, events = opened(table, table.layout), burst()
 
     journal.append(events)
@@ -191,7 +191,7 @@ def test_after_a_failure_no_further_put_is_begun(table: SimulatedTable) -> None:
     assert len(table.calls) <= 2
 
 
-def test_a_table_that_is_not_there_is_told_apart_from_one_that_does_not_answer(table: SimulatedTable) -> None:
+def test_a_missing_table_is_distinguished_from_one_that_does_not_respond(table: SimulatedTable) -> None:
     class Missing(FailingTable):
         def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             raise TableProblem("not-found", "no such table")
@@ -223,7 +223,7 @@ def test_an_event_beyond_the_size_of_an_item_is_refused_with_its_size(table: Sim
     assert table.calls == []
 
 
-def test_a_run_with_no_free_place_left_is_an_error_that_says_so(table: SimulatedTable) -> None:
+def test_a_run_without_a_free_key_is_an_error_that_names_it(table: SimulatedTable) -> None:
     class Full(FailingTable):
         def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             number = next(numbers)

@@ -23,7 +23,7 @@ SETTINGS = Settings(journal="memory://")
         "dynamodb://Events_of.mine-2?layout=workflow",
     ],
 )
-def test_an_address_survives_opening(url: str) -> None:
+def test_a_url_survives_opening(url: str) -> None:
     with open_journal(url, settings=SETTINGS) as journal:
         assert journal.url == url
 

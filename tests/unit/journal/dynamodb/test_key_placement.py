@@ -27,7 +27,7 @@ def test_an_event_without_a_slot_is_first_tried_at_its_own_time_and_then_next_do
     assert list(islice(keys_of(event), ADJACENT_KEYS)) == list(range(NOW, NOW + ADJACENT_KEYS))
 
 
-def test_events_of_one_recorder_never_share_a_first_place_and_keep_their_order() -> None:
+def test_events_of_one_recorder_never_share_a_first_key_and_keep_their_order() -> None:
     producer = Producer("wf-1", max_payload_bytes=10_000)
     times = [NOW] * 500 + [NOW + 1] * 500 + [NOW + 5_000, NOW + 4_990, NOW - 1]
 
@@ -51,7 +51,7 @@ def test_a_recorder_s_event_that_meets_another_producer_jumps_and_does_not_queue
     assert sequence[1:20] != list(range(NOW + 1, NOW + 20))
 
 
-def test_an_id_that_only_looks_like_a_recorder_s_has_no_slot() -> None:
+def test_an_id_that_only_resembles_a_recorder_s_has_no_slot() -> None:
     event = Event(
         run_id="wf-1",
         event_id=f"{NOW + 9:012x}" + "0" * 20,
@@ -92,7 +92,7 @@ def test_a_thousand_events_of_one_millisecond_take_few_tries_each() -> None:
     assert max(tries) < ADJACENT_KEYS + 30
 
 
-def test_events_without_slots_that_come_in_order_get_places_in_order() -> None:
+def test_events_without_slots_that_come_in_order_get_keys_in_order() -> None:
     occupied: dict[int, int] = {}
 
     for number in range(24):
@@ -130,7 +130,7 @@ def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
     assert {event for event, fate in attempts if fate != "lost before"} == set(stored)
 
 
-def test_a_remembered_place_is_passed_by_except_by_the_event_that_holds_it() -> None:
+def test_a_remembered_key_is_skipped_except_by_the_event_that_holds_it() -> None:
     occupied = OccupiedKeys()
     occupied.add("wf-1", NOW, "a")
 
@@ -140,7 +140,7 @@ def test_a_remembered_place_is_passed_by_except_by_the_event_that_holds_it() -> 
     assert not occupied.is_taken_by_another("wf-1", NOW + 1, "b")
 
 
-def test_the_memory_of_places_is_bounded() -> None:
+def test_the_memory_of_keys_is_bounded() -> None:
     occupied = OccupiedKeys(max_keys=3)
 
     for key in range(5):

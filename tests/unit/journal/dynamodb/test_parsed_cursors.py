@@ -30,14 +30,14 @@ def some_progress() -> ReadProgress:
     )
 
 
-def test_a_kept_cursor_is_the_same_text_and_the_same_progress() -> None:
+def test_a_parsed_cursor_is_the_same_text_and_the_same_progress() -> None:
     parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
     assert parsed == to_cursor(some_progress())
     assert from_cursor(parsed, WORKFLOW) == from_cursor(Cursor(str(parsed)), WORKFLOW) == some_progress()
 
 
-def test_going_on_from_a_kept_cursor_leaves_it_as_it_is() -> None:
+def test_resuming_from_a_parsed_cursor_leaves_it_unchanged() -> None:
     parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
     progress = from_cursor(parsed, WORKFLOW)
@@ -69,7 +69,7 @@ def test_no_progress_is_the_start() -> None:
     assert next_cursor(ReadProgress(), WORKFLOW, after=START) == START
 
 
-def test_a_kept_cursor_of_the_other_layout_is_refused_like_its_text() -> None:
+def test_a_parsed_cursor_of_the_other_layout_is_refused_like_its_text() -> None:
     parsed = next_cursor(ReadProgress(keys={"EVENT#2026-11-15": NOW}), SESSION, after=START)
 
     with pytest.raises(InvalidCursor):
@@ -77,7 +77,7 @@ def test_a_kept_cursor_of_the_other_layout_is_refused_like_its_text() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda parsed: pickle.loads(pickle.dumps(parsed))])
-def test_a_copy_of_a_kept_cursor_is_just_the_text(copied: object) -> None:
+def test_a_copy_of_a_parsed_cursor_is_just_the_text(copied: object) -> None:
     parsed = next_cursor(some_progress(), WORKFLOW, after=START)
 
     text = copied(parsed)  # type: ignore[operator]

@@ -141,7 +141,7 @@ def test_a_cursor_of_an_earlier_release_is_read() -> None:
     assert to_cursor(progress).startswith(PREFIX)
 
 
-def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
+def test_a_numbered_event_is_recognised_by_its_number_wherever_it_is_stored() -> None:
     progress = ReadProgress()
     progress.add(stored(NOW, producer="p", number=4))
 
@@ -150,7 +150,7 @@ def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
     assert progress.is_new(stored(NOW, producer="q", number=4))
 
 
-def test_an_event_without_a_number_is_known_by_its_key() -> None:
+def test_an_event_without_a_number_is_recognised_by_its_key() -> None:
     progress = ReadProgress()
     progress.add(stored(NOW))
 
@@ -169,7 +169,7 @@ def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> Non
     assert not progress.is_new(stored(NOW))
 
 
-def test_keys_that_are_no_times_are_remembered_for_ever() -> None:
+def test_keys_that_are_not_times_are_remembered_for_ever() -> None:
     progress = ReadProgress()
     odd = [StoredEvent(stored(NOW).event, f"EVENT#{index}x", NO_TIME, NO_TIME) for index in range(1_001)]
     for each in odd[:-1]:
@@ -242,7 +242,7 @@ def progress_that_saw(*seen: StoredEvent, keys_from: int = 0) -> ReadProgress:
         (ReadProgress(other_keys={"x", "y"}), ReadProgress(other_keys={"x"}), True),
     ],
 )
-def test_whether_one_reader_has_seen_all_that_another_has(
+def test_progress_has_seen_all_of_another_or_not(
     mine: ReadProgress, other: ReadProgress, expected: bool
 ) -> None:
     assert mine.has_seen_all_of(other) is expected

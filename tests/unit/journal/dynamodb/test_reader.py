@@ -196,7 +196,7 @@ def test_numbers_of_expired_events_are_not_missed() -> None:
         (-1, None, True),
     ],
 )
-def test_how_often_the_reader_looks_further_back(since_wide: int, gap_age: int | None, due: bool) -> None:
+def test_the_reader_reads_further_back_at_intervals(since_wide: int, gap_age: int | None, due: bool) -> None:
     progress = ReadProgress(wide_at=NOW - since_wide, gap_since=None if gap_age is None else NOW - gap_age)
 
     assert wide_is_due(progress, NOW) is due

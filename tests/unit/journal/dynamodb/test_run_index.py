@@ -112,7 +112,7 @@ def test_many_processes_write_one_entry(table: SimulatedTable, clock: FakeClock)
     assert (run.events, run.failed_calls) == (11, 10)
 
 
-def test_a_start_that_comes_after_a_worker_s_first_event_tells_the_true_start(
+def test_a_start_that_comes_after_a_worker_s_first_event_sets_the_true_start(
     table: SimulatedTable, clock: FakeClock
 ) -> None:
     opened(table, clock).append([event("agent_start", NOW + 3_000, producer="q", number=1)])
@@ -124,9 +124,7 @@ def test_a_start_that_comes_after_a_worker_s_first_event_tells_the_true_start(
     assert [each.run_id for each in opened(table, clock).find_runs(RunQuery(until=NOW + 1)).runs] == ["wf-1"]
 
 
-def test_an_entry_expires_with_the_last_event_that_it_tells_of(
-    table: SimulatedTable, clock: FakeClock
-) -> None:
+def test_an_entry_expires_with_the_last_event_that_it_covers(table: SimulatedTable, clock: FakeClock) -> None:
     seconds = NOW // 1000
     journal = opened(table, clock)
     journal.append([event("workflow_start", ttl=seconds + DAY)])
@@ -141,7 +139,7 @@ def test_an_entry_expires_with_the_last_event_that_it_tells_of(
     assert list(journal.find_runs().runs) == []
 
 
-def test_a_run_that_goes_on_stays_listed(table: SimulatedTable, clock: FakeClock) -> None:
+def test_a_run_that_continues_stays_listed(table: SimulatedTable, clock: FakeClock) -> None:
     journal = opened(table, clock)
     journal.append([event("workflow_start", ttl=NOW // 1000 + DAY, producer="p", number=1)])
     for number in range(2, 14):
@@ -161,7 +159,7 @@ def test_a_late_batch_keeps_no_run_listed(table: SimulatedTable, clock: FakeCloc
     assert list(journal.find_runs().runs) == []
 
 
-def test_the_start_of_a_run_is_known_when_its_first_events_have_expired(
+def test_the_start_of_a_run_is_listed_after_its_first_events_have_expired(
     table: SimulatedTable, clock: FakeClock
 ) -> None:
     journal = opened(table, clock)
@@ -174,9 +172,7 @@ def test_the_start_of_a_run_is_known_when_its_first_events_have_expired(
     assert (run.started_at, run.events) == (NOW, 1)
 
 
-def test_runs_older_than_thirty_days_are_listed_when_asked_for(
-    table: SimulatedTable, clock: FakeClock
-) -> None:
+def test_runs_older_than_thirty_days_are_listed_on_request(table: SimulatedTable, clock: FakeClock) -> None:
     journal = opened(table, clock)
     old = NOW - 40 * DAY * 1000
     journal.append([event("workflow_start", old)])
@@ -248,7 +244,7 @@ class TestASession:
         assert (listed.run_id, listed.status, listed.events) == ("s-1", Status.RUNNING, 4)
         assert len(entries(table)) == 1
 
-    def test_counts_every_event_whoever_wrote_it(self, table: SimulatedTable, clock: FakeClock) -> None:
+    def test_counts_the_events_of_every_writer(self, table: SimulatedTable, clock: FakeClock) -> None:
         warm = opened(table, clock)  # a Lambda function that stays for several statuses
         for index, status in enumerate(("AGENT_INVOCATION_STARTED", "AGENT_BACKGROUND_TASK_STARTED")):
             warm.append([event(status, NOW + index, "s-1")])
@@ -286,7 +282,7 @@ class TestASession:
         assert list(journal.find_runs(RunQuery(kind="workflow")).runs) == []
 
 
-def test_a_scan_finds_runs_that_nobody_listed(table: SimulatedTable, clock: FakeClock) -> None:
+def test_a_scan_finds_unlisted_runs(table: SimulatedTable, clock: FakeClock) -> None:
     table.page_items = 2
     journal = opened(table, clock)
     journal.append([event("workflow_start"), event("workflow_complete", NOW + 5)])
@@ -339,7 +335,7 @@ class TestAScanForUnlistedRuns:
         assert [(run.run_id, run.status, run.events) for run in found.runs] == [("theirs", Status.FAILED, 2)]
         assert found.is_whole
 
-    def test_reads_no_more_pages_than_it_may_and_says_so(
+    def test_reads_no_more_pages_than_it_may_and_reports_it(
         self, table: SimulatedTable, clock: FakeClock
     ) -> None:
         table.page_items = 3
@@ -353,7 +349,7 @@ class TestAScanForUnlistedRuns:
         assert not found.is_whole
         assert [run.run_id for run in found.runs] == [f"theirs-{number}" for number in range(5, -1, -1)]
 
-    def test_tells_all_of_a_run_whose_events_continue_behind_the_bound(
+    def test_finds_all_of_a_run_whose_events_continue_behind_the_limit(
         self, table: SimulatedTable, clock: FakeClock
     ) -> None:
         table.page_items = 2
@@ -372,7 +368,7 @@ class TestAScanForUnlistedRuns:
 
         assert [run.run_id for run in found.runs] == ["new"]
 
-    def test_knows_sessions_that_their_state_machine_listed(self, clock: FakeClock) -> None:
+    def test_recognises_sessions_that_their_state_machine_listed(self, clock: FakeClock) -> None:
         table = SimulatedTable("session")
         for item in (*machine_entry("s-1", NOW), machine_event("s-1", "SESSION_INITIATED", NOW + 2)):
             table.put(item, FREE)

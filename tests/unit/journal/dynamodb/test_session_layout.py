@@ -18,7 +18,7 @@ def foreign(sort: str = "EVENT#2026-11-15T10:00:00.000Z", **attributes: object) 
     return LAYOUT.read_event({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, **item}, "s-1").event
 
 
-def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
+def test_an_item_has_the_required_attributes_and_ours() -> None:
     event = Event(
         run_id="s-1",
         event_id="e1",
@@ -57,7 +57,7 @@ def test_a_failure_without_a_message_still_has_one_for_others_and_none_for_us() 
     assert LAYOUT.read_event(item, "s-1").event == event
 
 
-def test_a_long_message_is_copied_in_part_and_kept_whole() -> None:
+def test_a_long_message_is_copied_in_part_and_stored_whole() -> None:
     event = Event(
         run_id="s-1", event_id="e", type="x", occurred_at=NOW, payload={"error_message": "x" * 100_000}
     )

@@ -18,7 +18,7 @@ def foreign(**attributes: object) -> Event:
     return LAYOUT.read_event(item, "wf-1").event
 
 
-def test_an_item_has_the_attributes_of_the_document_and_ours() -> None:
+def test_an_item_has_the_required_attributes_and_ours() -> None:
     event = Event(
         run_id="wf-1",
         event_id="e1",
@@ -141,7 +141,7 @@ def test_a_timestamp_in_another_unit_is_understood(timestamp: str, at: int) -> N
     assert stored.event.occurred_at == at
 
 
-def test_the_list_of_runs_is_no_run() -> None:
+def test_the_list_of_runs_is_not_a_run() -> None:
     assert LAYOUT.run_of({"workflow_id": {"S": "longwatch#runs#2026-11-15"}}) is None
     assert LAYOUT.run_of({"workflow_id": {"S": "wf-1"}}) == "wf-1"
 

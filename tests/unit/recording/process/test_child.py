@@ -37,7 +37,7 @@ def pipes() -> Iterator[tuple[Pipe, Pipe, Pipe]]:
         pipe.close()
 
 
-def test_everything_is_passed_on_and_taken_until_the_pipe_ends(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
+def test_everything_is_passed_on_and_recorded_until_the_pipe_ends(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
     output, ours, exited = pipes
     chunks: list[bytes] = []
     os.write(output.end, b"one\ntwo")
@@ -80,7 +80,7 @@ def test_a_sink_without_a_reader_ends_the_pumping_and_nothing_read_is_lost(
     assert chunks == [b"text"]
 
 
-def test_a_sink_that_fails_is_told_of_and_recording_goes_on(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
+def test_a_sink_that_fails_is_reported_and_recording_continues(pipes: tuple[Pipe, Pipe, Pipe]) -> None:
     output, ours, exited = pipes
     chunks: list[bytes] = []
     warnings: list[str] = []
@@ -101,7 +101,7 @@ def test_a_sink_that_fails_is_told_of_and_recording_goes_on(pipes: tuple[Pipe, P
     assert len(warnings) == 1
 
 
-def test_there_is_no_haste_while_the_process_runs() -> None:
+def test_there_is_no_deadline_while_the_process_runs() -> None:
     drain = PipeDrain(FakeClock())
 
     assert drain.timeout_ms() is None

@@ -15,7 +15,7 @@ from longwatch.recording.process.child_runner import (
 
 
 @pytest.mark.parametrize("number", FORWARDED_SIGNALS)
-def test_a_signal_is_passed_on_and_patience_begins(number: int) -> None:
+def test_a_signal_is_passed_on_and_the_grace_period_begins(number: int) -> None:
     stop_policy = StopPolicy(grace_seconds=10.0)
 
     action = stop_policy.on_signal(number, 100.0)
@@ -26,7 +26,7 @@ def test_a_signal_is_passed_on_and_patience_begins(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", FORWARDED_SIGNALS)
-def test_what_the_terminal_sends_is_not_sent_twice(number: int) -> None:
+def test_a_signal_of_the_terminal_is_not_sent_twice(number: int) -> None:
     stop_policy = StopPolicy(shares_group=True)
 
     action = stop_policy.on_signal(number, 0.0)
@@ -66,7 +66,7 @@ def test_another_signal_is_passed_on_too_and_does_not_lengthen_the_wait() -> Non
     assert stop_policy.seconds_left(4.0) == 6.0
 
 
-def test_without_a_signal_there_is_no_end_to_patience() -> None:
+def test_without_a_signal_there_is_no_time_limit() -> None:
     stop_policy = StopPolicy()
 
     assert stop_policy.seconds_left(1e9) is None

@@ -97,7 +97,7 @@ def test_too_many_waiting_lines_are_due_at_once() -> None:
     assert deduplicator.next_due == 1.0
 
 
-def test_only_runs_with_waiting_lines_are_asked_for() -> None:
+def test_only_runs_with_waiting_lines_are_read() -> None:
     deduplicator = Deduplicator()
     deduplicator.add_printed(line(), now=0.0)
     deduplicator.add_printed(ForeignEvent("wf-2", "note", AT, {}), now=0.0)
@@ -124,7 +124,9 @@ def test_only_runs_with_waiting_lines_are_asked_for() -> None:
         (ForeignEvent("wf-2", "note", AT, {}), stored(), False),
     ],
 )
-def test_what_makes_two_tellings_one_event(printed: ForeignEvent, journaled: Event, same: bool) -> None:
+def test_a_printed_and_a_journaled_event_are_compared(
+    printed: ForeignEvent, journaled: Event, same: bool
+) -> None:
     assert (identity_of(printed) == identity_of(journaled)) is same
 
 
@@ -132,7 +134,7 @@ steps = st.lists(st.tuples(st.sampled_from(["printed", "journaled"]), st.integer
 
 
 @given(steps)
-def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(
+def test_if_the_journal_responds_in_time_every_event_is_recorded_exactly_once(
     deliveries: list[tuple[str, int]],
 ) -> None:
     deduplicator = Deduplicator()
@@ -152,7 +154,7 @@ def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(
 @given(
     st.lists(st.tuples(st.sampled_from(["printed", "journaled", "released"]), st.integers(0, 3)), max_size=80)
 )
-def test_however_late_the_journal_answers_no_line_is_lost_or_recorded_twice(
+def test_however_late_the_journal_responds_no_line_is_lost_or_recorded_twice(
     deliveries: list[tuple[str, int]],
 ) -> None:
     deduplicator, recorded, now = Deduplicator(hold_seconds=1.0, max_held=5), Counter[int](), 0.0

@@ -47,7 +47,7 @@ def test_a_process_learns_the_table_and_its_region() -> None:
     assert given["AWS_REGION"] == "eu-west-1"
 
 
-def test_what_is_set_already_stays() -> None:
+def test_variables_that_are_set_stay_unchanged() -> None:
     inherited = {"AWS_REGION": "us-east-1", "PYTHONUNBUFFERED": "0"}
 
     given = child_environment(
@@ -71,7 +71,7 @@ def test_a_table_without_a_region_leaves_the_region_to_the_sdk() -> None:
     assert "AGENTIFY_TABLE_REGION" not in given
 
 
-def test_the_trace_goes_on_with_a_span_of_our_own_and_the_callers_sampling() -> None:
+def test_the_trace_continues_with_a_span_of_our_own_and_the_callers_sampling() -> None:
     inherited = f"00-{TRACE}-00f067aa0ba902b7-00"
 
     given = traceparent(inherited, TRACE)
@@ -103,7 +103,7 @@ def test_the_trace_goes_on_with_a_span_of_our_own_and_the_callers_sampling() -> 
         ),
     ],
 )
-def test_the_journals_address_means_the_same_elsewhere(journal: str, url: str) -> None:
+def test_the_journals_url_means_the_same_elsewhere(journal: str, url: str) -> None:
     settings = Settings(
         journal=journal,
         table_name="my-table",

@@ -75,7 +75,7 @@ def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int
         ),
     ],
 )
-def test_the_terminal_event_says_what_is_known(
+def test_the_terminal_event_states_the_details_of_the_exit(
     returncode: int, interrupted_by: int | None, stderr: list[str], type: str, payload: dict[str, object]
 ) -> None:
     event = terminal_event(
@@ -98,7 +98,7 @@ def test_the_terminal_event_says_what_is_known(
         (errno.E2BIG, 126, "Argument list too long"),
     ],
 )
-def test_a_command_that_cannot_be_started_says_why(number: int, code: int, hint: str) -> None:
+def test_a_command_that_cannot_be_started_has_a_reason(number: int, code: int, hint: str) -> None:
     result = describe_start_failure("./flow", OSError(number, os.strerror(number)))
 
     assert result[0] == code
@@ -106,5 +106,5 @@ def test_a_command_that_cannot_be_started_says_why(number: int, code: int, hint:
     assert hint in result[1]
 
 
-def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+def test_a_signal_without_a_name_is_named_by_its_number() -> None:
     assert signal_name(40) == "signal 40"

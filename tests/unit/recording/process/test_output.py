@@ -49,7 +49,7 @@ def foreign(**fields: object) -> ForeignEvent:
         '{"event_type": 3, "workflow_id": "wf-1", "timestamp": 1}',
     ],
 )
-def test_a_line_that_is_no_event_is_output(text: str) -> None:
+def test_a_line_that_is_not_an_event_is_output(text: str) -> None:
     assert parse_line(OutputLine(text)) == Output(text)
 
 
@@ -65,7 +65,7 @@ def test_a_line_that_is_no_event_is_output(text: str) -> None:
         ('{"event_type": "x", "workflow_id": "longwatch#runs", "timestamp": 1}', "reserved"),
     ],
 )
-def test_a_broken_event_keeps_its_text_and_says_why(text: str, why: str) -> None:
+def test_a_broken_event_keeps_its_text_and_has_a_reason(text: str, why: str) -> None:
     result = parse_line(OutputLine(text))
 
     assert isinstance(result, ParseError)
@@ -86,7 +86,7 @@ def test_an_event_that_was_cut_is_a_parse_error_and_not_half_an_event() -> None:
     )
 
 
-def test_fields_with_a_place_of_their_own_leave_the_payload() -> None:
+def test_fields_with_an_attribute_of_their_own_leave_the_payload() -> None:
     event = parse_line(
         OutputLine(
             f'  {{"event_type": "agent_start", "workflow_id": "wf-1", "timestamp": {AT}.7, "role": "writer", '
@@ -175,7 +175,7 @@ def test_a_damaged_line_of_longwatch_is_a_parse_error() -> None:
     assert "number" in result.error
 
 
-def test_a_printed_tool_call_reads_as_the_producer_meant_it() -> None:
+def test_a_printed_tool_call_reads_as_the_producer_intended() -> None:
     """Failure 6 of the domain: real producer output through the real consumer."""
     line = (
         '{"event_type":"tool_call","workflow_id":"wf-1","timestamp":1794736800000,"agent_name":"Ada",'
@@ -201,7 +201,7 @@ def test_a_printed_tool_call_reads_as_the_producer_meant_it() -> None:
 
 
 @given(st.text())
-def test_any_text_at_all_is_something(text: str) -> None:
+def test_any_text_can_be_read(text: str) -> None:
     assert isinstance(parse_line(OutputLine(text)), Output | ParseError)
 
 
@@ -217,7 +217,7 @@ json_values = st.recursive(
         st.sampled_from(["event_type", "type", "workflow_id", "timestamp", "payload", "x"]), json_values
     )
 )
-def test_any_object_at_all_is_something(fields: dict[str, object]) -> None:
+def test_any_object_can_be_read(fields: dict[str, object]) -> None:
     result = parsed(**fields)
 
     if isinstance(result, ForeignEvent):

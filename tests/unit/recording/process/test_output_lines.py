@@ -45,7 +45,7 @@ def test_a_line_is_held_back_until_it_is_whole() -> None:
     assert late == [OutputLine('{"a": 1}')]
 
 
-def test_a_line_beyond_the_limit_is_cut_and_says_so() -> None:
+def test_a_line_beyond_the_limit_is_cut_and_marked() -> None:
     lines = lines_of([b"x" * 15 + b"\nnext\n"], max_line_bytes=10)
 
     assert lines == [OutputLine("x" * 10, left_out=5), OutputLine("next")]

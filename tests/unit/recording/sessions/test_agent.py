@@ -91,11 +91,11 @@ class TestAnEntrypoint:
             yield 1
             raise ValueError("no")
 
-        answers = handle({})
+        responses = handle({})
 
-        assert next(answers) == 1
+        assert next(responses) == 1
         with pytest.raises(ValueError, match="no"):
-            next(answers)
+            next(responses)
         assert types(journal) == [STARTED, FAILED]
 
     async def test_may_stream(self, journal: MemoryJournal) -> None:
@@ -345,7 +345,7 @@ class TestABackgroundTask:
 
         assert work(1) == 2
 
-    def test_outside_an_entrypoint_starts_at_once_and_the_log_says_so(
+    def test_outside_an_entrypoint_starts_at_once_and_is_logged(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         done: list[str] = []

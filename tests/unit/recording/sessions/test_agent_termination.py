@@ -89,7 +89,9 @@ def test_a_task_that_is_cancelled_on_the_way_out_is_reported_once(
     assert failures(journal) == [TERMINATED]
 
 
-def test_a_task_that_completes_after_all_says_so(journal: MemoryJournal, session: AgentSession) -> None:
+def test_a_task_that_completes_after_all_is_recorded_as_completed(
+    journal: MemoryJournal, session: AgentSession
+) -> None:
     session.on_task_start(None)
 
     session.terminate(TERMINATED)

@@ -44,7 +44,7 @@ def test_a_failure_carries_class_and_message() -> None:
     assert only_event(journal).payload["error_message"] == "ValueError: no answer"
 
 
-def test_a_failure_without_an_error_says_that_there_is_no_message() -> None:
+def test_a_failure_without_an_error_states_that_there_is_no_message() -> None:
     journal = MemoryJournal()
 
     SessionRecorder(journal, "s-1").record("AGENT_BACKGROUND_TASK_FAILED")
@@ -52,7 +52,7 @@ def test_a_failure_without_an_error_says_that_there_is_no_message() -> None:
     assert only_event(journal).payload["error_message"] == "no message"
 
 
-def test_a_message_that_the_caller_passes_as_a_field_is_kept() -> None:
+def test_a_message_that_the_caller_passes_as_a_field_is_stored() -> None:
     journal = MemoryJournal()
 
     SessionRecorder(journal, "s-1").try_record("AGENT_BACKGROUND_TASK_FAILED", error_message="disk full")
@@ -74,7 +74,7 @@ def test_a_session_needs_an_id() -> None:
         SessionRecorder(MemoryJournal(), "")
 
 
-def test_what_may_pass_is_waited_out() -> None:
+def test_a_temporary_error_is_retried() -> None:
     clock, memory = FakeClock(), MemoryJournal()
     journal = FaultyJournal(memory)
     journal.fail(2, Throttled("slow down"))
@@ -85,7 +85,7 @@ def test_what_may_pass_is_waited_out() -> None:
     assert clock.slept == list(QUICK_RETRIES[:2])
 
 
-def test_what_does_not_pass_is_raised() -> None:
+def test_a_permanent_error_is_raised() -> None:
     journal = FaultyJournal(MemoryJournal())
     journal.fail(10, Throttled("slow down"))
 
@@ -93,7 +93,7 @@ def test_what_does_not_pass_is_raised() -> None:
         SessionRecorder(journal, "s-1", clock=FakeClock()).record("SESSION_INITIATED")
 
 
-def test_telling_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.LogCaptureFixture) -> None:
+def test_reporting_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.LogCaptureFixture) -> None:
     journal = FaultyJournal(MemoryJournal())
     journal.fail(1, EventConflict(["x"]))
 
@@ -121,7 +121,7 @@ def test_telling_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.L
         (ValueError("token ghp_" + "a" * 36), "ValueError: token [redacted]"),
     ],
 )
-def test_an_error_is_told_by_class_and_message(error: Exception, text: str) -> None:
+def test_an_error_is_described_by_class_and_message(error: Exception, text: str) -> None:
     assert failure_text(error) == text
 
 

@@ -10,14 +10,14 @@ from longwatch.recording.sessions.recorder import is_failure_status, validate_st
 
 
 @pytest.mark.parametrize("status", list(SessionStatus))
-def test_every_status_of_the_document_is_taken(status: SessionStatus) -> None:
+def test_every_required_status_is_accepted(status: SessionStatus) -> None:
     assert validate_status(status) == status.value
 
 
 @pytest.mark.parametrize(
     "status", ["TASK_indexing_STARTED", "TASK_a_COMPLETED", f"TASK_{'x' * 50}_FAILED", "TASK_step-1_b_FAILED"]
 )
-def test_a_phase_of_the_agent_s_own_is_taken(status: str) -> None:
+def test_a_phase_of_the_agent_s_own_is_accepted(status: str) -> None:
     assert validate_status(status) == status
 
 
@@ -40,7 +40,7 @@ def test_anything_else_is_refused_with_what_to_write(status: str) -> None:
         validate_status(status)
 
 
-def test_a_phase_is_put_into_words() -> None:
+def test_a_phase_is_described() -> None:
     assert task_status("indexing", TaskState.COMPLETED) == "TASK_indexing_COMPLETED"
 
 

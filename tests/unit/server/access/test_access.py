@@ -19,7 +19,7 @@ def cookie(value: str) -> list[tuple[bytes, bytes]]:
     return [(b"cookie", f"theme=dark; {COOKIE}={value}; other=1".encode())]
 
 
-def test_without_tokens_everybody_may_do_everything() -> None:
+def test_without_tokens_every_client_may_do_everything() -> None:
     access = Access()
 
     assert access.is_open
@@ -55,7 +55,7 @@ def test_a_cookie_holds_for_a_week_on_every_server_with_the_same_tokens() -> Non
 
 
 @pytest.mark.parametrize("change", ["write", "0", "", "é"])
-def test_a_cookie_that_was_changed_is_none(change: str) -> None:
+def test_a_cookie_that_was_changed_is_refused(change: str) -> None:
     access = Access(TOKENS)
     claims, _, signature = access.new_cookie(TokenScope.READ).rpartition(".")
 

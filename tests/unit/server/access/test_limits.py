@@ -30,7 +30,7 @@ def test_however_many_clients_come_few_are_remembered() -> None:
     assert len(rates._buckets) <= MOST_CLIENTS
 
 
-def test_a_place_is_given_back_also_after_an_error() -> None:
+def test_a_slot_is_freed_also_after_an_error() -> None:
     traffic = Traffic()
     slots = Slots(most=2, most_per_client=1, traffic=traffic)
 

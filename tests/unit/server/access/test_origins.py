@@ -23,7 +23,7 @@ def test_a_host_header_names_a_host_without_its_port(header: str, name: str) -> 
     assert name_of(header) == name
 
 
-def test_on_loopback_only_this_machine_and_what_is_let_in_are_served() -> None:
+def test_on_loopback_only_this_machine_and_admitted_names_are_served() -> None:
     hosts = Hosts.of("127.0.0.1", allow_hosts=("Proxy.Example",))
 
     assert [hosts.serves(name) for name in ("localhost", "[::1]:1", "proxy.example:443")] == [True] * 3
@@ -65,13 +65,13 @@ def test_a_page_may_call_the_host_it_came_from(origin: str, host: str, admitted:
 @pytest.mark.parametrize(
     "text", ["", "*", "example.org", "ftp://example.org", "https://example.org/path", "http://a:b"]
 )
-def test_what_is_no_origin_cannot_be_let_in(text: str) -> None:
+def test_an_invalid_origin_cannot_be_admitted(text: str) -> None:
     with pytest.raises(InvalidInput, match="Invalid origin"):
         parse_origin(text)
 
 
 @pytest.mark.parametrize(
-    ("host", "answer"),
+    ("host", "response"),
     [
         ("127.0.0.1", True),
         ("127.8.9.1", True),
@@ -81,8 +81,8 @@ def test_what_is_no_origin_cannot_be_let_in(text: str) -> None:
         ("", False),
     ],
 )
-def test_only_loopback_needs_no_token(host: str, answer: bool) -> None:
-    assert is_loopback(host) is answer
+def test_only_loopback_needs_no_token(host: str, response: bool) -> None:
+    assert is_loopback(host) is response
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_a_proxy_is_an_address_or_a_network(text: str, proxy: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["*", "", "localhost", "10.0.0.0/33", "127.0.0.1:80", "10.0.0.256"])
-def test_what_is_not_an_address_of_a_proxy_is_refused_with_examples(text: str) -> None:
+def test_an_invalid_address_of_a_proxy_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InvalidInput, match="Use an IP address"):
         parse_proxy(text)

@@ -31,7 +31,7 @@ def test_the_environment_comes_first_and_makes_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"write": 5}', '{"write": "short"}', "\x00"])
-def test_a_file_that_holds_no_tokens_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_without_tokens_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "tokens.json"
     file.write_text(text)
     file.chmod(0o600)

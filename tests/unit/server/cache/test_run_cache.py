@@ -67,7 +67,7 @@ def append(journal: CountedJournal, *events: Event) -> None:
     journal.append(list(events))
 
 
-async def test_only_the_first_question_reads_the_journal(cache: RunCache, journal: CountedJournal) -> None:
+async def test_only_the_first_request_reads_the_journal(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, event(1), event(2))
     first = await cache.get(RUN, "wf-1")
     reads = journal.reads
@@ -80,7 +80,7 @@ async def test_only_the_first_question_reads_the_journal(cache: RunCache, journa
     assert first.state.summary.events == 2
 
 
-async def test_many_first_questions_at_once_follow_the_run_once(
+async def test_many_first_requests_at_once_follow_the_run_once(
     cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(1))
@@ -91,7 +91,7 @@ async def test_many_first_questions_at_once_follow_the_run_once(
     assert len(cache) == 1
 
 
-async def test_news_wake_everybody_who_waits(cache: RunCache, journal: CountedJournal) -> None:
+async def test_news_wake_every_waiting_request(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, event(1))
     watched = await cache.get(PULSE, "wf-1")
 
@@ -103,7 +103,7 @@ async def test_news_wake_everybody_who_waits(cache: RunCache, journal: CountedJo
     assert watched.state == 2
 
 
-async def test_without_news_a_wait_ends_when_its_time_is_up(cache: RunCache, journal: CountedJournal) -> None:
+async def test_without_news_a_wait_ends_at_its_timeout(cache: RunCache, journal: CountedJournal) -> None:
     append(journal, event(1))
     watched = await cache.get(PULSE, "wf-1")
 
@@ -111,7 +111,7 @@ async def test_without_news_a_wait_ends_when_its_time_is_up(cache: RunCache, jou
     assert not watched.is_waited_for
 
 
-async def test_a_run_that_is_not_there_takes_no_place(cache: RunCache) -> None:
+async def test_a_missing_run_is_not_cached(cache: RunCache) -> None:
     watched = await cache.get(RUN, "none")
 
     cache.drop_empty(RUN, "none")
@@ -119,7 +119,7 @@ async def test_a_run_that_is_not_there_takes_no_place(cache: RunCache) -> None:
     assert (watched.state, len(cache)) == (None, 0)
 
 
-async def test_runs_that_nobody_asks_about_leave_the_board(
+async def test_runs_without_requests_leave_the_cache(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "IDLE_SECONDS", 0.01)
@@ -131,7 +131,7 @@ async def test_runs_that_nobody_asks_about_leave_the_board(
     await until(lambda: len(cache) == 0)
 
 
-async def test_a_full_board_lets_the_oldest_go(
+async def test_a_full_cache_evicts_the_oldest_run(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "MOST_RUNS", 20)
@@ -146,7 +146,7 @@ async def test_a_full_board_lets_the_oldest_go(
     assert cache.peek(PULSE, "wf-0") is None
 
 
-async def test_late_truth_about_an_ended_run_is_found(
+async def test_late_events_of_an_ended_run_are_found(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "FINAL_SECONDS", 0.0)
@@ -162,7 +162,7 @@ async def test_late_truth_about_an_ended_run_is_found(
     assert again.state.status == "succeeded"
 
 
-async def test_what_was_just_written_is_shown_at_once_and_counts_once(
+async def test_a_fresh_write_is_shown_at_once_and_counts_once(
     cache: RunCache, journal: CountedJournal
 ) -> None:
     created = Event(
@@ -210,7 +210,7 @@ async def test_a_run_that_is_read_ahead_of_the_hub_has_every_event_once(
     assert (watched.state.summary.events, watched.events) == (50, 50)
 
 
-def test_two_reads_ahead_at_once_are_told_apart() -> None:
+def test_two_reads_ahead_at_once_are_distinguished() -> None:
     watched = CachedRun("wf-1", RUN)
 
     with watched.reading_ahead() as first:
@@ -222,7 +222,7 @@ def test_two_reads_ahead_at_once_are_told_apart() -> None:
     assert (first, watched.events) == ({"wf-1-0"}, 1)
 
 
-async def test_everything_that_was_written_is_read_ahead_of_the_hub_however_much_it_is(
+async def test_every_write_is_read_ahead_of_the_hub_however_many_there_are(
     cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(0))
@@ -237,7 +237,7 @@ async def test_everything_that_was_written_is_read_ahead_of_the_hub_however_much
     assert watched.events == 1_201
 
 
-async def test_what_is_written_while_the_history_is_read_is_in_the_first_answer(
+async def test_a_write_while_the_history_is_read_is_in_the_first_response(
     cache: RunCache, journal: CountedJournal
 ) -> None:
     append(journal, event(0))
@@ -254,7 +254,7 @@ async def test_what_is_written_while_the_history_is_read_is_in_the_first_answer(
     await first
 
 
-async def test_a_journal_that_is_away_is_told_in_good_time(
+async def test_an_unavailable_journal_is_reported_in_good_time(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board_module, "READY_SECONDS", 0.05)
@@ -264,7 +264,7 @@ async def test_a_journal_that_is_away_is_told_in_good_time(
         await cache.get(RUN, "wf-1")
 
 
-async def test_closing_wakes_whoever_waits(journal: CountedJournal) -> None:
+async def test_closing_wakes_every_waiting_request(journal: CountedJournal) -> None:
     closing = asyncio.Event()
     async with AsyncJournal(journal) as calls, Hub(journal) as hub:
         cache = RunCache(hub, calls, closing)
@@ -279,7 +279,7 @@ async def test_closing_wakes_whoever_waits(journal: CountedJournal) -> None:
         await cache.aclose()
 
 
-async def test_a_long_run_that_left_the_board_is_read_on_from_where_it_was_left(
+async def test_a_long_run_that_left_the_cache_is_read_on_from_where_it_was_left(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(journal, *(event(number) for number in range(5_000)))
@@ -298,7 +298,7 @@ async def test_a_long_run_that_left_the_board_is_read_on_from_where_it_was_left(
     assert journal.returned - before <= 2  # the new event, by whoever looks first and by the follower
 
 
-async def test_a_run_that_ended_while_it_was_off_the_board_has_ended(
+async def test_a_run_that_ended_while_it_was_not_cached_has_ended(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(journal, *(event(number) for number in range(1_000)))
@@ -314,7 +314,9 @@ async def test_a_run_that_ended_while_it_was_off_the_board_has_ended(
     assert (again.state.status, again.state.summary.events) == ("succeeded", 1_001)
 
 
-async def test_who_waits_for_news_alone_reads_no_history(cache: RunCache, journal: CountedJournal) -> None:
+async def test_a_request_that_waits_for_news_alone_reads_no_history(
+    cache: RunCache, journal: CountedJournal
+) -> None:
     append(journal, *(event(number) for number in range(10)))
     page = journal.read("wf-1")
 
@@ -339,7 +341,7 @@ async def test_a_history_that_grows_slowly_is_waited_for_as_long_as_it_grows(
     assert watched.state.summary.events == 12
 
 
-def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold_cache, "MAX_CACHED_EVENTS", 2_500)
     cache: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()))
     for number in range(4):
@@ -351,7 +353,7 @@ def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch)
     assert found == [None, None, 2, 3, None]
 
 
-def test_what_is_remembered_of_a_run_is_forgotten_in_time() -> None:
+def test_the_memory_of_a_run_is_dropped_in_time() -> None:
     now = 0.0
     cache: fold_cache.FoldCache = fold_cache.FoldCache(AsyncJournal(MemoryJournal()), now=lambda: now)
     cache.put(("run", "wf-1"), CachedFold(1, RunProgress(whole=True), 1_000, Cursor("c")))

@@ -39,7 +39,7 @@ def test_a_message_without_a_cursor_has_no_id() -> None:
     assert CLOSING.sse == b"event: closing\ndata: {}\n\n"
 
 
-def test_the_socket_says_the_same() -> None:
+def test_the_socket_sends_the_same() -> None:
     frame = event_message("run:wf-1", EVENT, late=True, cursor='7"')
 
     parsed = json.loads(frame.wire)
@@ -59,7 +59,7 @@ def test_a_message_moves_to_another_cursor_without_being_written_again() -> None
     assert moved.sse.startswith(b"id: 12~t:3\nevent: block\n")
 
 
-def test_a_failure_says_its_kind_in_a_stable_word() -> None:
+def test_a_failure_has_a_stable_code() -> None:
     assert json.loads(failure("turn:p/s/t", TurnNotFound("There is no such turn.")).data) == {
         "topic": "turn:p/s/t",
         "code": "turn_not_found",

@@ -53,7 +53,7 @@ async def drained(*subscriptions: TopicSubscription) -> list[list[int]]:
     return found
 
 
-async def test_a_reader_whose_viewer_takes_nothing_is_closed_and_resumes_without_a_gap() -> None:
+async def test_a_reader_whose_viewer_consumes_nothing_is_closed_and_resumes_without_a_gap() -> None:
     source, ahead = Numbers(40), ReadAhead(5 * SIZE)
     subscription = TopicSubscription(source, "", lambda: None, ahead, stalled_seconds=0.0)
     await turns()

@@ -44,7 +44,7 @@ def test_a_topic_is_read(name: str, kind: TopicKind, parts: tuple[str, ...]) -> 
         "elsewhere:p",
     ],
 )
-def test_what_is_no_topic_is_refused(name: str) -> None:
+def test_an_invalid_topic_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         Topic.of(name)
 
@@ -72,6 +72,6 @@ def test_the_cursor_of_a_session_names_its_open_turns() -> None:
 
 
 @pytest.mark.parametrize("text", ["1~", "1~turn-a", "1~other:3", "1" + "~turn-x:1" * 1 + "~:"])
-def test_a_cursor_of_no_session_is_refused(text: str) -> None:
+def test_an_invalid_cursor_of_a_session_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor):
         split_conversation_cursor(text)

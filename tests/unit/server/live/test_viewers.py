@@ -54,7 +54,7 @@ async def test_each_viewer_has_a_beat_every_fifteen_seconds(viewers: Viewers) ->
 
 
 @pytest.mark.looptime
-async def test_everybody_is_told_at_once_that_the_server_goes_down_and_who_stalls_is_cut_off(
+async def test_every_viewer_is_notified_at_once_of_a_shutdown_and_stalled_ones_are_cut_off(
     viewers: Viewers, closing: asyncio.Event
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -86,7 +86,7 @@ async def test_everybody_is_told_at_once_that_the_server_goes_down_and_who_stall
 
 
 @pytest.mark.looptime
-async def test_nothing_runs_when_everybody_has_left(viewers: Viewers) -> None:
+async def test_nothing_runs_when_every_viewer_has_left(viewers: Viewers) -> None:
     viewer = Viewer()
     viewers.enter(viewer)
     await asyncio.sleep(0.5)
@@ -100,7 +100,7 @@ async def test_nothing_runs_when_everybody_has_left(viewers: Viewers) -> None:
 
 
 @pytest.mark.looptime
-async def test_everybody_is_told_within_a_second_that_the_journal_is_away_and_that_it_is_back(
+async def test_every_viewer_is_notified_within_a_second_of_an_outage_and_its_end(
     closing: asyncio.Event,
 ) -> None:
     away = False

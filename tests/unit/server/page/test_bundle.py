@@ -42,7 +42,7 @@ def test_a_module_written_otherwise_is_refused(tmp_path: Path, line: str) -> Non
         bundle_script("one.js", folder=tmp_path)
 
 
-def test_names_that_are_passed_on_or_changed_reach_whoever_imports_them(tmp_path: Path) -> None:
+def test_names_that_are_passed_on_or_changed_reach_every_importer(tmp_path: Path) -> None:
     (tmp_path / "one.js").write_text(
         'import { b as c } from "./two.js";\nimport * as all from "./two.js";\nf(c, all);\n'
     )
@@ -63,7 +63,7 @@ def test_styles_stand_one_after_the_other() -> None:
     assert style.index("--bg:") < style.index("body {")
 
 
-def test_the_page_is_answered_as_one_script_that_is_made_anew_when_a_part_changes(tmp_path: Path) -> None:
+def test_the_page_is_served_as_one_script_that_is_rebuilt_when_a_part_changes(tmp_path: Path) -> None:
     for part in ("app", "core", "style"):
         (tmp_path / part).mkdir()
     (tmp_path / "app/main.js").write_text('import { one } from "../core/one.js";\nuse(one);\n')
@@ -80,7 +80,7 @@ def test_the_page_is_answered_as_one_script_that_is_made_anew_when_a_part_change
     assert pages.respond("page.js", after.headers["etag"]).status_code == 304
 
 
-def test_a_file_of_the_page_is_compressed_for_those_who_take_it() -> None:
+def test_a_file_of_the_page_is_compressed_for_clients_that_accept_it() -> None:
     whole = Pages().respond("page.js", None)
     small = Pages().respond("page.js", None, gzipped=True)
 

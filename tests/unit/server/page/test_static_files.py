@@ -25,12 +25,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_module_has_the_type_that_browsers_demand_and_a_strict_policy(folder: Path) -> None:
-    answer = Pages(folder).respond("app/main.js", None)
+    response = Pages(folder).respond("app/main.js", None)
 
-    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "script-src 'self'" in answer.headers["content-security-policy"]
-    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert response.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "script-src 'self'" in response.headers["content-security-policy"]
+    assert "unsafe" not in response.headers["content-security-policy"]
 
 
 def test_an_unchanged_file_is_304_and_a_changed_one_is_read_again(folder: Path) -> None:
@@ -59,7 +59,7 @@ def test_an_unchanged_file_is_304_and_a_changed_one_is_read_again(folder: Path) 
         "a\0.js",
     ],
 )
-def test_what_is_not_a_file_of_the_page_is_not_there(folder: Path, name: str) -> None:
+def test_a_path_that_is_not_a_file_of_the_page_is_not_found(folder: Path, name: str) -> None:
     with pytest.raises(ApiError) as refusal:
         Pages(folder).respond(name, None)
 

@@ -55,7 +55,7 @@ def test_a_refusal_may_be_named_in_a_header() -> None:
     assert is_dynamodb("Query", QUERY, status=403, headers=headers, body=b'{"message":"no"}')
 
 
-def test_the_beginning_of_a_body_is_excerpt_in_one_line() -> None:
+def test_an_excerpt_is_the_beginning_of_a_body_in_one_line() -> None:
     assert excerpt(b"<html>\n <body>") == "'<html> <body>'"
     assert excerpt(b"x" * 100) == repr("x" * 60 + "…")
     assert excerpt(b"") == "''"

@@ -41,7 +41,7 @@ class StoppedClock:
 class Service(ThreadingHTTPServer):
     """Answers each operation with what the test laid down for it."""
 
-    answers: dict[str, Answer]
+    responses: dict[str, Answer]
 
     @property
     def url(self) -> str:
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         operation = self.headers["x-amz-target"].rpartition(".")[2]
-        status, body = self.server.answers[operation]
+        status, body = self.server.responses[operation]
         content = (body if isinstance(body, str) else json.dumps(body)).encode()
         self.send_response_only(status)
         self.send_header("date", formatdate(NOW_SECONDS, usegmt=True))
@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def service() -> Iterator[Service]:
     server = Service(("127.0.0.1", 0), Handler)
-    server.answers = {"DescribeTable": table(), "DescribeTimeToLive": time_to_live()}
+    server.responses = {"DescribeTable": table(), "DescribeTimeToLive": time_to_live()}
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -125,12 +125,12 @@ def test_a_good_table_is_described(service: Service) -> None:
     assert report.warnings == ()
 
 
-def test_the_difference_of_the_clocks_is_told(service: Service) -> None:
+def test_the_difference_of_the_clocks_is_reported(service: Service) -> None:
     assert check(service).clock_skew_seconds == pytest.approx(10.0, abs=0.5)
 
 
 def test_a_table_that_is_being_changed_can_be_used(service: Service) -> None:
-    service.answers["DescribeTable"] = table("UPDATING")
+    service.responses["DescribeTable"] = table("UPDATING")
 
     report = check(service)
 
@@ -144,7 +144,7 @@ def test_a_table_that_is_being_changed_can_be_used(service: Service) -> None:
 def test_a_table_that_takes_no_events_is_a_problem_that_names_its_state(
     service: Service, status: str
 ) -> None:
-    service.answers["DescribeTable"] = table(status)
+    service.responses["DescribeTable"] = table(status)
 
     problem = problem_of(service)
 
@@ -153,7 +153,7 @@ def test_a_table_that_takes_no_events_is_a_problem_that_names_its_state(
 
 
 def test_a_table_of_the_other_layout_is_recognised(service: Service) -> None:
-    service.answers["DescribeTable"] = table(keys=SESSION_KEYS)
+    service.responses["DescribeTable"] = table(keys=SESSION_KEYS)
 
     problem = problem_of(service)
 
@@ -164,7 +164,9 @@ def test_a_table_of_the_other_layout_is_recognised(service: Service) -> None:
 
 
 def test_a_table_of_another_program_is_refused(service: Service) -> None:
-    service.answers["DescribeTable"] = table(keys={"workflow_id": ("S", "HASH"), "timestamp": ("S", "RANGE")})
+    service.responses["DescribeTable"] = table(
+        keys={"workflow_id": ("S", "HASH"), "timestamp": ("S", "RANGE")}
+    )
 
     problem = problem_of(service)
 
@@ -172,8 +174,8 @@ def test_a_table_of_another_program_is_refused(service: Service) -> None:
     assert "Choose another name" in str(problem)
 
 
-def test_a_table_that_is_not_there_leads_to_the_template(service: Service) -> None:
-    service.answers["DescribeTable"] = refusal("ResourceNotFoundException")
+def test_a_missing_table_leads_to_the_template(service: Service) -> None:
+    service.responses["DescribeTable"] = refusal("ResourceNotFoundException")
 
     problem = problem_of(service)
 
@@ -185,8 +187,8 @@ def test_a_table_that_is_not_there_leads_to_the_template(service: Service) -> No
     ) in str(problem)
 
 
-def test_a_session_table_that_is_not_there_leads_to_its_own_command(service: Service) -> None:
-    service.answers["DescribeTable"] = refusal("ResourceNotFoundException")
+def test_a_missing_session_table_leads_to_its_own_command(service: Service) -> None:
+    service.responses["DescribeTable"] = refusal("ResourceNotFoundException")
 
     problem = problem_of(service, layout="session")
 
@@ -194,8 +196,8 @@ def test_a_session_table_that_is_not_there_leads_to_its_own_command(service: Ser
     assert "AttributeName=PK,KeyType=HASH AttributeName=SK,KeyType=RANGE" in str(problem)
 
 
-def test_a_missing_right_names_the_right_and_whose_it_is(service: Service) -> None:
-    service.answers["DescribeTable"] = refusal(
+def test_a_missing_permission_names_the_permission_and_whose_it_is(service: Service) -> None:
+    service.responses["DescribeTable"] = refusal(
         "AccessDeniedException", "User: u is not authorized to perform: dynamodb:DescribeTable"
     )
 
@@ -206,8 +208,8 @@ def test_a_missing_right_names_the_right_and_whose_it_is(service: Service) -> No
     assert "the key in AWS_ACCESS_KEY_ID" in str(problem)
 
 
-def test_credentials_that_aws_does_not_know_are_told_apart(service: Service) -> None:
-    service.answers["DescribeTable"] = refusal("UnrecognizedClientException")
+def test_credentials_that_aws_does_not_know_are_distinguished(service: Service) -> None:
+    service.responses["DescribeTable"] = refusal("UnrecognizedClientException")
 
     problem = problem_of(service)
 
@@ -219,7 +221,7 @@ def test_expired_credentials_of_the_environment_are_named(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "old")
-    service.answers["DescribeTable"] = refusal("ExpiredTokenException")
+    service.responses["DescribeTable"] = refusal("ExpiredTokenException")
 
     problem = problem_of(service)
 
@@ -276,7 +278,7 @@ def test_no_region_is_a_problem_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     assert caught.value.kind == "no-region"
 
 
-def test_nobody_at_the_address_is_unreachable() -> None:
+def test_a_refused_connection_is_unreachable() -> None:
     address = f"http://127.0.0.1:{free_port()}"
 
     with pytest.raises(TableProblem, match=address) as caught:
@@ -286,7 +288,7 @@ def test_nobody_at_the_address_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         refusal("InternalServerError", status=500),
         refusal("ThrottlingException"),
@@ -295,8 +297,8 @@ def test_nobody_at_the_address_is_unreachable() -> None:
     ],
     ids=["internal error", "throttled", "a proxy's page", "Invalid response from DynamoDB"],
 )
-def test_a_service_that_can_not_answer_is_unreachable(service: Service, answer: Answer) -> None:
-    service.answers["DescribeTable"] = answer
+def test_a_service_that_can_not_respond_is_unreachable(service: Service, response: Answer) -> None:
+    service.responses["DescribeTable"] = response
 
     assert problem_of(service).kind == "unreachable"
 
@@ -312,13 +314,13 @@ def test_a_service_that_can_not_answer_is_unreachable(service: Service, answer: 
 def test_a_wrong_clock_is_distinguished_from_wrong_credentials(
     service: Service, code: str, message: str
 ) -> None:
-    service.answers["DescribeTable"] = refusal(code, message)
+    service.responses["DescribeTable"] = refusal(code, message)
 
     assert problem_of(service).kind == "clock"
 
 
-def test_an_unknown_refusal_keeps_the_service_s_own_words(service: Service) -> None:
-    service.answers["DescribeTable"] = refusal("ValidationException", "table name is odd")
+def test_an_unknown_refusal_keeps_the_service_s_own_message(service: Service) -> None:
+    service.responses["DescribeTable"] = refusal("ValidationException", "table name is odd")
 
     problem = problem_of(service)
 
@@ -326,8 +328,8 @@ def test_an_unknown_refusal_keeps_the_service_s_own_words(service: Service) -> N
     assert "ValidationException: table name is odd" in str(problem)
 
 
-def test_expiry_is_unknown_where_asking_for_it_is_not_allowed(service: Service) -> None:
-    service.answers["DescribeTimeToLive"] = refusal("AccessDeniedException")
+def test_expiry_is_unknown_without_permission_to_read_it(service: Service) -> None:
+    service.responses["DescribeTimeToLive"] = refusal("AccessDeniedException")
 
     report = check(service)
 
@@ -336,18 +338,18 @@ def test_expiry_is_unknown_where_asking_for_it_is_not_allowed(service: Service) 
 
 
 def test_a_table_that_never_expires_events_is_worth_a_warning(service: Service) -> None:
-    service.answers["DescribeTimeToLive"] = time_to_live("DISABLED")
+    service.responses["DescribeTimeToLive"] = time_to_live("DISABLED")
 
     assert "TTL is disabled" in check(service).warnings[0]
 
 
 def test_expiry_by_another_attribute_is_worth_a_warning(service: Service) -> None:
-    service.answers["DescribeTimeToLive"] = time_to_live(attribute="expires")
+    service.responses["DescribeTimeToLive"] = time_to_live(attribute="expires")
 
     assert "'expires'" in check(service).warnings[0]
 
 
-def test_an_unknown_layout_is_refused_before_anything_is_asked() -> None:
+def test_an_unknown_layout_is_refused_before_any_request() -> None:
     with pytest.raises(InvalidJournalUrl, match="Use one of workflow, session"):
         check_table(TableAddress(table="events", layout="other"))
 

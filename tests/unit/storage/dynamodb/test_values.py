@@ -75,7 +75,7 @@ def test_a_value_is_written_as(value: object, attribute: dict[str, object]) -> N
         (object(), "cannot store a value of type"),
     ],
 )
-def test_what_dynamodb_cannot_hold_is_refused(value: object, words: str) -> None:
+def test_values_that_dynamodb_cannot_hold_are_refused(value: object, words: str) -> None:
     with pytest.raises(InvalidEvent, match=words):
         to_attribute(value)
 
@@ -112,7 +112,7 @@ def test_a_number_is_read_in_its_simplest_form(text: str, number: object) -> Non
 
 
 @pytest.mark.parametrize("key", ["", "∅", "∅∅", "a∅", "∅a"])
-def test_an_empty_key_is_kept_apart_from_its_stand_in(key: str) -> None:
+def test_an_empty_key_is_distinguished_from_its_stand_in(key: str) -> None:
     attribute = to_map({key: 1})
 
     assert "" not in attribute["M"]
@@ -126,7 +126,7 @@ def test_every_float_comes_back_as_the_same_number(number: float) -> None:
     assert from_attribute(to_attribute(number)) == number
 
 
-def test_an_attribute_of_no_known_type_is_no_value() -> None:
+def test_an_attribute_of_unknown_type_is_not_a_value() -> None:
     with pytest.raises(ValueError, match="unknown DynamoDB type"):
         from_attribute({"X": 1})
     with pytest.raises(ValueError):

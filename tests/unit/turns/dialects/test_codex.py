@@ -79,7 +79,7 @@ def test_every_tool_has_a_name_and_a_result(
         {"type": "item.completed"},
     ],
 )
-def test_lines_that_are_neither_blocks_nor_reports_are_kept(line: dict[str, object]) -> None:
+def test_lines_that_are_neither_blocks_nor_reports_are_stored(line: dict[str, object]) -> None:
     spoken = parse_object(line)
 
     assert (spoken.blocks, spoken.report, spoken.rest) == ((), None, line)

@@ -66,20 +66,20 @@ def test_a_tools_result_is_text_where_it_is_nothing_else(content: object, result
     ("content", "error"),
     [("no such file", "no such file"), (None, "the tool failed"), ({"a": 1}, '{"a": 1}')],
 )
-def test_a_tool_that_failed_says_so(content: object, error: str) -> None:
+def test_a_tool_that_failed_is_marked(content: object, error: str) -> None:
     item = {"type": "tool_result", "tool_use_id": "u1", "content": content, "is_error": True}
 
     assert blocks_of(message("user", [item]))[0].fields["error"] == error
 
 
-def test_what_the_user_says_is_no_block() -> None:
+def test_the_users_text_is_not_a_block() -> None:
     spoken = message("user", [{"type": "text", "text": "the prompt again"}])
 
     assert parse_object(spoken).blocks == ()
     assert parse_object(spoken).rest == spoken
 
 
-def test_items_that_nobody_knows_are_kept_beside_the_blocks() -> None:
+def test_unknown_items_are_stored_beside_the_blocks() -> None:
     odd = {"type": "redacted_thinking", "data": "x"}
 
     spoken = parse_object(message("assistant", [odd, {"type": "text", "text": "hi"}]))
@@ -135,7 +135,7 @@ def test_a_result_of_claude_code_reports_the_outcome(
     assert (report.reported, report.reason) == (reported, reason)
 
 
-def test_a_result_tells_how_long_it_took_and_what_it_used() -> None:
+def test_a_result_has_its_duration_and_its_usage() -> None:
     report = parse_object(
         {"type": "result", "result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}
     ).report
