@@ -20,8 +20,8 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.process import find_leftovers
 from longwatch.model.run import fold
 from longwatch.turns import Conversations, TurnDetails, TurnState
-from tests.contract.making import read_all
-from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use
+from tests.contract.events import read_all
+from tests.contract.turn_lines import assistant, line, result, text, tool_result, tool_use
 from tests.patience import PATIENCE_SECONDS
 
 LONGWATCH = str(Path(sys.executable).with_name("longwatch"))

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, 
 
 from longwatch.journal.sqlite import SqliteJournal
 from tests.browser import stories
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 
 CHROMIUM = Path("/usr/bin/chromium")
 # Without these Chromium asks for updates and the like, which a test should neither wait for nor depend on.

@@ -9,7 +9,7 @@ from typing import Any
 from longwatch.model.attempts import lifecycle_of
 from longwatch.model.event import Event
 from longwatch.model.liveness import death_event
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.unit.cli.samples import Story
 
 PROJECT, SESSION = "atlas", "draft"

@@ -17,7 +17,7 @@ from longwatch.model.run import fold
 from longwatch.server.page.report import render_report
 from tests.browser import stories
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.browser.test_views import serious, sideways, turn_light
 
 CLOCK = r"(?:\d+ \w+, )?\d\d:\d\d:\d\d"

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, Serve
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.web.node import WEB, node, tool
 
 BUILD = """

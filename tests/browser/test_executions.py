@@ -17,7 +17,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.summary import Status
 from tests.browser.boards import DONE, Board, named
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Serve
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.browser.test_markup import ATTACK, ATTACKS, ID, unharmed
 from tests.browser.test_views import serious, sideways, turn_light
 from tests.integration.server.execution_stories import (

@@ -13,7 +13,7 @@ from longwatch.model.event import Event
 from longwatch.model.run import fold
 from longwatch.server.page.report import render_report
 from tests.browser.conftest import OpenPage, Serve
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.browser.stories import assistant_message, feed, now_ms
 
 ATTACKS = (

@@ -7,7 +7,7 @@ from playwright.sync_api import Route, expect
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.turns import Conversations
 from tests.browser.conftest import OpenPage
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.browser.stories import PROJECT
 
 

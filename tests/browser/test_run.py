@@ -8,7 +8,7 @@ from urllib.request import urlopen
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.browser.stories import now_ms
 
 

@@ -12,7 +12,7 @@ from longwatch.clock import SYSTEM_CLOCK
 from longwatch.journal.sqlite import SqliteJournal
 from tests.browser import stories
 from tests.browser.conftest import OpenPage, Serve
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.contract.tables import client_of, new_table
 from tests.engines.no_scan import without_scan
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 from tests.browser.stories import (
     DONE,
     PROJECT,

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
-from tests.browser.serving import Served
+from tests.browser.server_process import Served
 
 VIEWS = {
     "runs": ("/runs", "write the handbook"),

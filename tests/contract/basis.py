@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from longwatch.journal.base import Journal
 from longwatch.testing.clock import FakeClock
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
 
 
 class Contract:

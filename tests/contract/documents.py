@@ -8,12 +8,12 @@ from longwatch.documents.store import DocumentStore
 from longwatch.documents.stores.factory import open_documents
 from longwatch.testing.clock import FakeClock
 from tests.contract.documents_basis import OpenStore
-from tests.contract.documents_editing import EditingContract
-from tests.contract.documents_listing import ListingContract
-from tests.contract.documents_merging import MergingContract
+from tests.contract.documents_concurrency import ConcurrentWritesContract
+from tests.contract.documents_content import ContentContract
+from tests.contract.documents_list import FileListContract
 
 
-class DocumentsContract(ListingContract, EditingContract, MergingContract):
+class DocumentsContract(FileListContract, ContentContract, ConcurrentWritesContract):
     """The promises of `longwatch.documents.store.DocumentStore`."""
 
     def test_the_url_opens_the_same_store(self, store: DocumentStore, clock: FakeClock, project: str) -> None:

@@ -14,8 +14,8 @@ from longwatch.executions.stores.base import ExecutionStore, resolve
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.contract.executions import Reads, Writes, foreign
-from tests.unit.executions.making import FAILED, LAUNCHED, START, finished
-from tests.unit.executions.playing import PlayedSource, types_of, watching
+from tests.unit.executions.samples import FAILED, LAUNCHED, START, finished
+from tests.unit.executions.scripted_source import ScriptedSource, types_of, watching
 
 
 class IdentityContract:
@@ -55,7 +55,7 @@ class IdentityContract:
         good, bad = of_other_writer(execution_id), of_other_writer(execution_id, "p/2", "j-2")
         write(good)
         write(bad)
-        source = PlayedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
+        source = ScriptedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
         journal = MemoryJournal(clock=clock)
 
         watching(store, journal, source, clock).watcher().run(until_idle=True)
@@ -87,7 +87,7 @@ class IdentityContract:
     ) -> None:
         execution_id, clock = new_id(), FakeClock(START)
         write({**foreign(execution_id), "Version": 3, "Source": "drs", "Failures": 0})
-        source, journal = PlayedSource(clock, finished(LAUNCHED)), MemoryJournal(clock=clock)
+        source, journal = ScriptedSource(clock, finished(LAUNCHED)), MemoryJournal(clock=clock)
 
         watching(store, journal, source, clock).watcher().run(until_idle=True)
 
@@ -104,7 +104,7 @@ class IdentityContract:
         old = {"Version": 3, "Source": "drs", "Failures": 0, "LastAnswerTime": START // 1000}
         write({**of_other_writer(execution_id), **old})
         write({**of_other_writer(execution_id, "p-2", "j-2"), **old})
-        source = PlayedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
+        source = ScriptedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
         journal = MemoryJournal(clock=clock)
 
         watching(store, journal, source, clock).watcher().run(until_idle=True)

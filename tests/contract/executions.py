@@ -16,7 +16,7 @@ from longwatch.executions.responses import apply_response
 from longwatch.executions.stores.base import ChangeLog, ExecutionStore, list_position
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     EVIDENCE,
     FAILED,
     IN_PROGRESS,

@@ -14,8 +14,8 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor, Event
 from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
-from tests.contract.failing import Fails
-from tests.contract.making import event, new_run
+from tests.contract.events import event, new_run
+from tests.contract.faults import Fails
 from tests.contract.stories import MOST_SKEW_MS, CutOff, Pass, Ship, Write, Writer
 from tests.contract.watches import Watch
 

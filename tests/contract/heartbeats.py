@@ -7,7 +7,7 @@ from secrets import token_hex
 from longwatch.journal.base import Heartbeats, Journal
 from longwatch.model.run_query import RunQuery
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, event, new_run
+from tests.contract.events import OpenAgain, event, new_run
 
 
 class HeartbeatsContract(Contract):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.testing.clock import FakeClock
-from tests.contract.appending import AppendingContract
-from tests.contract.finding import FindingContract
+from tests.contract.append import AppendContract
+from tests.contract.events import OpenAgain, event, new_run
 from tests.contract.heartbeats import HeartbeatsContract
-from tests.contract.making import OpenAgain, event, new_run
-from tests.contract.reading import ReadingContract
+from tests.contract.read import ReadContract
+from tests.contract.run_list import RunListContract
 from tests.contract.times import TimesContract
 from tests.contract.values import ValuesContract
 
 
 class JournalContract(
-    AppendingContract, TimesContract, ReadingContract, ValuesContract, FindingContract, HeartbeatsContract
+    AppendContract, TimesContract, ReadContract, ValuesContract, RunListContract, HeartbeatsContract
 ):
     """The promises of `longwatch.journal.base.Journal`."""
 

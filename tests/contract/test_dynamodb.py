@@ -13,8 +13,8 @@ from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import UNREADABLE
 from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
+from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
-from tests.contract.making import OpenAgain
 from tests.contract.tables import SharedTable, client_of, new_table
 from tests.integration.sqlite.damage import AT, chain
 

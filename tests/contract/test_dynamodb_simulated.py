@@ -12,8 +12,8 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, SimulatedTable, failing_by_chance
+from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
-from tests.contract.making import OpenAgain
 from tests.contract.stories import FollowedRun, Story, stories
 
 

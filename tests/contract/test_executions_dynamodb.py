@@ -27,7 +27,7 @@ from tests.contract.executions import (
     new_execution,
 )
 from tests.contract.tables import REGION, Shared, client_of, delete_table
-from tests.unit.executions.making import IN_PROGRESS, START, job, response
+from tests.unit.executions.samples import IN_PROGRESS, START, job, response
 
 POLL_STATE_TYPE: Any = {"AttributeName": POLL_STATE, "AttributeType": "S"}
 SPARSE: Any = {

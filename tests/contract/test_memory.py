@@ -6,8 +6,8 @@ import pytest
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import FakeClock
+from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
-from tests.contract.making import OpenAgain
 
 
 class TestMemoryJournal(JournalContract):

@@ -10,8 +10,8 @@ import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.testing.clock import FakeClock
+from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
-from tests.contract.making import OpenAgain
 
 
 class TestSqliteJournal(JournalContract):

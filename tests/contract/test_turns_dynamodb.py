@@ -9,7 +9,7 @@ import pytest
 
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.testing.clock import FakeClock
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
 from tests.contract.tables import SharedTable, new_table
 from tests.contract.turns import TurnsContract
 

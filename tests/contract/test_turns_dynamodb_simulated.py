@@ -8,7 +8,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
 from tests.contract.turns import TurnsContract
 
 

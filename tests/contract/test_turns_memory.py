@@ -6,7 +6,7 @@ import pytest
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import FakeClock
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
 from tests.contract.turns import TurnsContract
 
 

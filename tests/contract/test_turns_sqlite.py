@@ -11,9 +11,9 @@ import pytest
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
+from tests.contract.turn_lines import Session, assistant, text
 from tests.contract.turns import TurnsContract
-from tests.contract.turns_making import Session, assistant, text
 
 
 class TestTurnsInSqlite(TurnsContract):

@@ -7,7 +7,7 @@ from hypothesis import given
 from longwatch.journal.base import Journal
 from longwatch.testing.clock import FakeClock
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, event, ids, new_run, read_all
+from tests.contract.events import OpenAgain, event, ids, new_run, read_all
 from tests.contract.stories import FollowedRun, Story, stories
 
 

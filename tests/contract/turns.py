@@ -20,9 +20,8 @@ from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, TurnDetails, tag_of
-from tests.contract.making import OpenAgain, event, read_all, run_ids
-from tests.contract.turns_ending import EndingContract
-from tests.contract.turns_making import (
+from tests.contract.events import OpenAgain, event, read_all, run_ids
+from tests.contract.turn_lines import (
     Session,
     assistant,
     line,
@@ -31,10 +30,11 @@ from tests.contract.turns_making import (
     tool_result,
     tool_use,
 )
+from tests.contract.turns_endings import TurnEndingsContract
 from tests.contract.turns_streaming import StreamingContract
 
 
-class TurnsContract(EndingContract, StreamingContract):
+class TurnsContract(TurnEndingsContract, StreamingContract):
     """What `Conversations` promises."""
 
     def test_projects_and_sessions_are_listed_in_the_order_they_were_made(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from longwatch.turns import Conversations, TurnDetails
-from tests.contract.making import read_all
-from tests.contract.turns_making import Session, assistant, line, result, text, tool_use
+from tests.contract.events import read_all
+from tests.contract.turn_lines import Session, assistant, line, result, text, tool_use
 
 
 def starts(kind: str = "text", **more: object) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from longwatch.journal.base import Journal
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, event, new_run
+from tests.contract.events import OpenAgain, event, new_run
 
 DEEP = 30  # levels of maps in maps
 

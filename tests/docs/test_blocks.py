@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.page_runner import ALWAYS_MARKED, LANGUAGES, Reader
 from tests.docs.pages import Page, all_pages
-from tests.docs.running import ALWAYS_MARKED, LANGUAGES, Reader
 
 MOST_NOT_RUN = 30  # blocks in all pages together
 NEEDS_AWS = "needs an AWS account"  # those are checked by test_aws_commands.py

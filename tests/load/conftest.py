@@ -13,7 +13,7 @@ from botocore.config import Config
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
-from tests.load.places import IN_A_FILE, IN_TABLES, Backend, in_a_file, in_tables
+from tests.load.backends import IN_A_FILE, IN_TABLES, Backend, in_a_file, in_tables
 
 REGION = "eu-west-1"
 CONNECTIONS = 32

@@ -17,11 +17,11 @@ from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs.simulator import PAGE
+from tests.load.backends import IN_A_FILE, IN_TABLES, Backend
 from tests.load.crowds import KINDS, WAVES, Kind, crowd
-from tests.load.measuring import INDEX_QUERY, POLL, Timings, print_line
-from tests.load.places import IN_A_FILE, IN_TABLES, Backend
 from tests.load.sizes import CONCURRENT, FULL
-from tests.unit.executions.playing import events_of, watching
+from tests.load.timings import INDEX_QUERY, POLL, Timings, print_line
+from tests.unit.executions.scripted_source import events_of, watching
 
 POLLERS = 16  # at a time, each its own function on AWS
 

@@ -12,10 +12,10 @@ from longwatch.errors import VersionConflict
 from longwatch.executions.finder import Finder
 from longwatch.executions.model import Execution
 from longwatch.testing import FakeClock
-from tests.load.filling import fill, records
-from tests.load.measuring import INDEX_QUERY, Timings, print_line
-from tests.load.places import Backend
+from tests.load.backends import Backend
+from tests.load.records import fill, records
 from tests.load.sizes import CLOSED_IN_A_FILE, CLOSED_IN_A_TABLE, OPEN, READS
+from tests.load.timings import INDEX_QUERY, Timings, print_line
 
 WRITERS = 16
 RIVALS = 8

@@ -24,7 +24,7 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.testing.drs import DrsSimulator, JobScript
 from tests.engines.start import MiniStack
-from tests.stack.deploying import REGION, client, deploy, ended, settled, uploaded
+from tests.stack.deployment import REGION, client, deploy, ended, settled, uploaded
 from tests.stack.templates import ROOT, TABLE_TEMPLATE
 
 POLL_SECONDS = 0.25

@@ -9,8 +9,8 @@ from typing import Any
 
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
-from tests.stack.acting import ActingAgent
-from tests.stack.deploying import client, configure, ended
+from tests.stack.agent import ScriptedAgent
+from tests.stack.deployment import client, configure, ended
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Deployed:
     name: str
     outputs: dict[str, str]
     journal: Journal
-    agent: ActingAgent
+    agent: ScriptedAgent
 
     def start(
         self, session_id: str, act: str, *, execution: str | None = None, machine: str | None = None

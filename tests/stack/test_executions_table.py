@@ -11,7 +11,7 @@ from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE
 from longwatch.executions.stores.factory import DEFAULT_TABLE, open_executions
 from longwatch.executions.stores.records import POLL_STATE
 from tests.contract.executions import new_execution
-from tests.stack.deploying import REGION, client, deploy, settled, uploaded
+from tests.stack.deployment import REGION, client, deploy, settled, uploaded
 from tests.stack.templates import ROOT, load_template
 
 

@@ -28,9 +28,9 @@ from longwatch.testing.drs import DrsSimulator, drill
 from tests.contract.tables import REGION, client_of, delete_table
 from tests.docs.pages import Page
 from tests.patience import PATIENCE_SECONDS
-from tests.stack.deploying import ASK_EVERY_SECONDS, client, settled
+from tests.stack.deployment import ASK_EVERY_SECONDS, client, settled
 from tests.stack.templates import ROOT, load_template
-from tests.unit.executions.playing import watching
+from tests.unit.executions.scripted_source import watching
 
 PAGE = Page(ROOT / "docs" / "how-to" / "add-the-index.md")
 KEYS = ("ExecutionId", "PlanId")

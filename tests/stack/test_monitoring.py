@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
-from tests.stack.deploying import ASK_EVERY_SECONDS, client, deploy, settled
-from tests.stack.monitoring import PARAMETERS, TEMPLATE, alarms, deployable, metric_of, own_engine
+from tests.stack.alarms import PARAMETERS, TEMPLATE, alarms, deployable, metric_of, own_engine
+from tests.stack.deployment import ASK_EVERY_SECONDS, client, deploy, settled
 
 LEFT_SECONDS = 10.0  # for which data still counts; after that it is too old for its alarm
 

@@ -16,9 +16,9 @@ import pytest
 
 from longwatch.executions.model import Execution, Job, Stage
 from longwatch.testing.drs import DrsSimulator, drill
-from tests.stack.deploying import REGION, client, deploy
+from tests.stack.alarms import alarms, data_of, deployable, own_engine
+from tests.stack.deployment import REGION, client, deploy
 from tests.stack.executions import Deployed, deployed, until
-from tests.stack.monitoring import alarms, data_of, deployable, own_engine
 from tests.stack.templates import load_template
 
 FAILURES = 6  # one more than the alarms allow

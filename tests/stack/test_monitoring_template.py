@@ -20,10 +20,10 @@ from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.stores.records import POLLING, STATUS_WORDS
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
-from tests.stack.monitoring import PARAMETERS, Datum, alarms, data_of, metric_of, resources, state
-from tests.stack.monitoring import TEMPLATE as MONITORING
+from tests.stack.alarms import PARAMETERS, Datum, alarms, data_of, metric_of, resources, state
+from tests.stack.alarms import TEMPLATE as MONITORING
 from tests.stack.templates import ROOT, load_template
-from tests.unit.executions.making import EVIDENCE, PENDING, START, drill
+from tests.unit.executions.samples import EVIDENCE, PENDING, START, drill
 
 NOW = START / 1000 + 3_600  # the full hour, where periods end
 ENVIRONMENT = PARAMETERS["Environment"]

@@ -16,8 +16,8 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.sessions import SessionRecorder
 from tests.patience import PATIENCE_SECONDS
-from tests.stack.acting import ActingAgent
-from tests.stack.deploying import REGION, configure, deploy, ended, uploaded
+from tests.stack.agent import ScriptedAgent
+from tests.stack.deployment import REGION, configure, deploy, ended, uploaded
 from tests.stack.session_stack import Deployed, new_session
 from tests.stack.templates import ROOT
 
@@ -46,7 +46,7 @@ def deployed(ministack_url: str) -> Iterator[Deployed]:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         journal = open_journal(endpoint)
-        agent = ActingAgent(journal)
+        agent = ScriptedAgent(journal)
         parameters = {
             **uploaded(ministack_url, f"{name}-code"),
             "AgentUrl": agent.url,

@@ -17,7 +17,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import START, Cursor
 from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock
-from tests.contract.making import new_run
+from tests.contract.events import new_run
 from tests.contract.tables import new_table
 from tests.contract.watches import Watch
 

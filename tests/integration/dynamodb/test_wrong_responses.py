@@ -20,7 +20,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.table_check import check_table
 from longwatch.storage.urls import TableAddress
-from tests.contract.making import new_run
+from tests.contract.events import new_run
 from tests.contract.tables import REGION, new_table
 from tests.contract.watches import Watch
 from tests.integration.dynamodb.stand_in import Request, serving

@@ -21,8 +21,8 @@ from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from tests.contract.tables import SharedTable, new_table
 from tests.contract.test_executions_dynamodb import new_execution_table
-from tests.unit.executions.making import LAUNCHED, action, finished, job
-from tests.unit.executions.playing import PlayedSource
+from tests.unit.executions.samples import LAUNCHED, action, finished, job
+from tests.unit.executions.scripted_source import ScriptedSource
 from tests.unit.executions.stores.test_packing import noisy
 
 SERVERS, ACTIONS = 300, 6
@@ -66,7 +66,7 @@ def test_a_large_recovery_is_polled_to_its_end(stores: tuple[ExecutionStore, Jou
     store, journal = stores
     clock = FakeClock()
     running, ended = recovery(StepState.IN_PROGRESS), recovery(StepState.FAILED, REASON)
-    source = PlayedSource(clock, running)
+    source = ScriptedSource(clock, running)
     store.add(
         Execution(
             execution_id="x-1",

@@ -23,7 +23,7 @@ from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from tests.contract.test_executions_dynamodb import new_execution_table
-from tests.unit.executions.playing import watching
+from tests.unit.executions.scripted_source import watching
 
 SetStatus = Callable[[str], None]
 

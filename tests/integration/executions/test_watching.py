@@ -18,7 +18,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import ActionScript, DrsSimulator, JobScript, ServerScript, drill, recovery
-from tests.unit.executions.playing import events_of, watching
+from tests.unit.executions.scripted_source import events_of, watching
 
 MINUTE = 60
 

@@ -13,7 +13,7 @@ import pytest
 from longwatch.following.hub import Hub
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.sqlite import SqliteJournal
-from tests.contract.making import event, new_run
+from tests.contract.events import event, new_run
 from tests.contract.watches import Watch
 
 

@@ -14,7 +14,7 @@ import pytest
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.storage.change_signal import ChangeSignal
 from longwatch.storage.sqlite.file_signal import CHECK_FILES_SECONDS, Inotify
-from tests.contract.making import event, new_run
+from tests.contract.events import event, new_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 

@@ -11,8 +11,8 @@ from longwatch.following import Hub, Reason
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.run import Status
 from longwatch.storage.urls import TableAddress
-from tests.contract.following_basis import numbered
-from tests.contract.making import event, ids, new_run
+from tests.contract.events import event, ids, new_run
+from tests.contract.follower_basis import numbered
 from tests.contract.tables import SharedTable, new_table
 from tests.contract.watches import Watch
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from longwatch.following import Ended, Hub, Reason
 from longwatch.journal.sqlite import SqliteJournal
-from tests.contract.making import event, new_run
+from tests.contract.events import event, new_run
 from tests.contract.watches import Watch
 from tests.patience import PATIENCE_SECONDS
 

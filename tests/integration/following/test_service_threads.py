@@ -19,7 +19,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event, Page
 from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
-from tests.contract.making import event
+from tests.contract.events import event
 from tests.contract.services import Received, whole_run
 from tests.patience import PATIENCE_SECONDS
 

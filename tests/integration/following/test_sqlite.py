@@ -23,7 +23,7 @@ from longwatch.model.event import Event
 from longwatch.model.process import process_of
 from longwatch.model.run import Status
 from longwatch.turns import Conversations
-from tests.contract.making import event, new_run
+from tests.contract.events import event, new_run
 from tests.contract.watches import Watch
 
 Start = Callable[..., "subprocess.Popen[str]"]

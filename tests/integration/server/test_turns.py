@@ -9,7 +9,7 @@ import sys
 from longwatch.journal.claims import ending_id
 from longwatch.model.endings import ENDS
 from longwatch.model.process import process_of
-from tests.contract.making import read_all
+from tests.contract.events import read_all
 from tests.integration.server.stores import (
     LINES,
     Stores,

@@ -11,9 +11,9 @@ from longwatch.executions.model import Execution, Verdict
 from longwatch.executions.stores.records import is_set_by_others
 from longwatch.model.event import START, Event
 from longwatch.model.summary import Status
-from tests.simulation.executions.deciding import Operators
 from tests.simulation.executions.faults import Fault
 from tests.simulation.executions.machines import Orchestrator
+from tests.simulation.executions.operators import Operators
 from tests.simulation.executions.oracle import changes_after_the_end, status_at, visits
 from tests.simulation.executions.plans import NEVER, ExecutionPlan
 from tests.simulation.executions.world import ExecutionWorld

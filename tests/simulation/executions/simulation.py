@@ -13,7 +13,6 @@ from longwatch.executions.model import Execution
 from longwatch.testing.simulation.simulation import SimulationResult
 from tests.simulation.executions.bugs import ExecutionBug, planted
 from tests.simulation.executions.checks import problems
-from tests.simulation.executions.deciding import Operators
 from tests.simulation.executions.faults import Fault, with_faults
 from tests.simulation.executions.machines import (
     JUMP_MS,
@@ -23,6 +22,7 @@ from tests.simulation.executions.machines import (
     Meddling,
     Orchestrator,
 )
+from tests.simulation.executions.operators import Operators
 from tests.simulation.executions.oracle import GRACE
 from tests.simulation.executions.plans import draw_execution
 from tests.simulation.executions.world import CALM, ExecutionFaultRates, ExecutionWorld

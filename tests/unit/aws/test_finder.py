@@ -30,7 +30,7 @@ from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.summary import Status
 from longwatch.settings import Settings
 from longwatch.testing import FakeClock
-from tests.unit.executions.making import EVIDENCE, IN_PROGRESS, LAUNCHED, PENDING, START, drill
+from tests.unit.executions.samples import EVIDENCE, IN_PROGRESS, LAUNCHED, PENDING, START, drill
 
 
 class Container:

@@ -23,7 +23,7 @@ from longwatch.executions.model import Mode, Verdict
 from longwatch.executions.poller import PollReport, Result
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.model.summary import Status
-from tests.unit.executions.making import EVIDENCE, IN_PROGRESS, LAUNCHED, START, drill
+from tests.unit.executions.samples import EVIDENCE, IN_PROGRESS, LAUNCHED, START, drill
 
 MOST_DIMENSIONS = 30  # in a set, as CloudWatch takes them
 MOST_METRICS = 100  # in a directive

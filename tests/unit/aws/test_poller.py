@@ -27,7 +27,7 @@ from longwatch.journal.base import Journal
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs import drill as drill_script
-from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, PENDING, START, drill, job, response
+from tests.unit.executions.samples import IN_PROGRESS, LAUNCHED, PENDING, START, drill, job, response
 
 EVENT = {"execution_id": "x-1", "plan_id": "p-1"}
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:poller"

@@ -11,8 +11,8 @@ from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
-from tests.unit.executions.making import LAUNCHED, PENDING, execution, finished, job
-from tests.unit.executions.playing import PlayedSource
+from tests.unit.executions.samples import LAUNCHED, PENDING, execution, finished, job
+from tests.unit.executions.scripted_source import ScriptedSource
 
 DONE = finished(LAUNCHED)
 
@@ -35,7 +35,7 @@ class Desk:
         self.clock = FakeClock()
         self.store = MemoryExecutionStore()
         self.journal = Interrupted(MemoryJournal(clock=self.clock))
-        self.source = PlayedSource(self.clock, job(PENDING))
+        self.source = ScriptedSource(self.clock, job(PENDING))
         self.polls: list[PollReport] = []
         more.setdefault("started_at", self.clock.now_ms())
         self.store.add(execution(Stage("one", (Job("j-1"),)), **more))

@@ -22,8 +22,8 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock
-from tests.unit.executions.making import execution
-from tests.unit.executions.playing import PlayedSource, events_of
+from tests.unit.executions.samples import execution
+from tests.unit.executions.scripted_source import ScriptedSource, events_of
 
 POLLERS = ("a", "b")
 FINAL = {ItemState.DONE, ItemState.FAILED}
@@ -74,7 +74,7 @@ class Pollers(RuleBasedStateMachine):
         self.clock = FakeClock()
         self.fate = Fate()
         self.store, self.journal = self.open()
-        self.source = PlayedSource(self.clock)
+        self.source = ScriptedSource(self.clock)
         self.in_flight: dict[str, tuple[Claim, SourceResult]] = {}
         self.seen: set[tuple[str, str]] = set()  # states of servers that an answer had and a poller settled
         self.cancelled = False

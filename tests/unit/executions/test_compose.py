@@ -20,8 +20,8 @@ from longwatch.model.event import Page
 from longwatch.settings import Settings
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.unit.executions.cadence.samples import START_MS, story
-from tests.unit.executions.making import IN_PROGRESS, PENDING, START, drill, job
-from tests.unit.executions.playing import PlayedSource
+from tests.unit.executions.samples import IN_PROGRESS, PENDING, START, drill, job
+from tests.unit.executions.scripted_source import ScriptedSource
 
 SOURCE = Path(longwatch.__file__).parent
 IN_MEMORY = Settings("memory://")
@@ -49,7 +49,7 @@ class Parted:
         self.clock, self.store = FakeClock(START), MemoryExecutionStore()
         self.journal = Counted(executions, self.clock)
         self.store.add(drill(PENDING))
-        self.source = PlayedSource(self.clock, job(IN_PROGRESS))
+        self.source = ScriptedSource(self.clock, job(IN_PROGRESS))
         self.parts = WatchingParts(
             settings,
             store=self.store,
@@ -98,7 +98,7 @@ def test_stores_that_are_passed_in_stay_open() -> None:
         def close(self) -> None:
             closed.append("journal")
 
-    class Source(PlayedSource):
+    class Source(ScriptedSource):
         def close(self) -> None:
             closed.append("source")
 

@@ -17,7 +17,7 @@ from longwatch.executions.explain import (
     silence_ms,
 )
 from longwatch.executions.model import Execution, Job, JobState, Stage
-from tests.unit.executions.making import IN_PROGRESS, MINUTE, PENDING, SECOND, START, drill, execution, job
+from tests.unit.executions.samples import IN_PROGRESS, MINUTE, PENDING, SECOND, START, drill, execution, job
 
 NOW = START + 40 * MINUTE
 

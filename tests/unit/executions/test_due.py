@@ -17,7 +17,7 @@ from longwatch.executions.due import (
 )
 from longwatch.executions.model import ItemState, Verdict
 from longwatch.model.summary import Status
-from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, MINUTE, PENDING, SECOND, START, drill
+from tests.unit.executions.samples import IN_PROGRESS, LAUNCHED, MINUTE, PENDING, SECOND, START, drill
 
 POLLED_AT = START + MINUTE
 

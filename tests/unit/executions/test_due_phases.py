@@ -6,7 +6,7 @@ import pytest
 
 from longwatch.executions.due import ExecutionPhase, delay_of, phase_of
 from longwatch.executions.model import ItemState, Stage
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     CANCELLED,
     FAILED,
     IN_PROGRESS,

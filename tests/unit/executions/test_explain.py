@@ -10,7 +10,7 @@ from longwatch.executions.explain import explain_execution
 from longwatch.executions.model import Execution, Job, Stage, Verdict
 from longwatch.executions.views import ExecutionView
 from longwatch.model.summary import Status
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     EVIDENCE,
     IN_PROGRESS,
     LAUNCHED,

@@ -19,7 +19,7 @@ from longwatch.executions.model import (
     WorkItem,
 )
 from longwatch.model.summary import Status
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     EVIDENCE,
     FAILED,
     IN_PROGRESS,

@@ -10,7 +10,7 @@ from longwatch.executions.model import Execution, ItemState, Mode
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
-from tests.unit.executions.making import IN_PROGRESS, MINUTE, PENDING, SECOND, START, drill
+from tests.unit.executions.samples import IN_PROGRESS, MINUTE, PENDING, SECOND, START, drill
 
 NOW = START + 10 * MINUTE
 

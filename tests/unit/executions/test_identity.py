@@ -13,8 +13,8 @@ from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from tests.unit.executions.making import FAILED, LAUNCHED, execution, finished
-from tests.unit.executions.playing import PlayedSource, watching
+from tests.unit.executions.samples import FAILED, LAUNCHED, execution, finished
+from tests.unit.executions.scripted_source import ScriptedSource, watching
 
 AWKWARD = ("p", "p/", "/p", "p%2F", "p%25", "%", "a/b", "p q", "é", "https://host/a?b=1")
 
@@ -53,7 +53,7 @@ def test_text_without_a_plan_and_an_id_is_not_a_key(text: str) -> None:
 
 def test_two_plans_with_one_execution_id_get_their_own_responses_from_one_request() -> None:
     clock, store = FakeClock(), MemoryExecutionStore()
-    source = PlayedSource(clock, finished(LAUNCHED, job_id="j-shop"), finished(FAILED, job_id="j-web"))
+    source = ScriptedSource(clock, finished(LAUNCHED, job_id="j-shop"), finished(FAILED, job_id="j-web"))
     for plan_id in ("shop", "web"):
         fresh = execution(Stage("one", (Job(f"j-{plan_id}"),)), started_at=clock.now_ms())
         store.add(replace(fresh, plan_id=plan_id))

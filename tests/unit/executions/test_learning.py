@@ -22,7 +22,7 @@ from longwatch.executions.views import ExecutionLine, ExecutionView
 from longwatch.executions.watcher import Watcher
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.unit.executions.cadence.samples import drills
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     IN_PROGRESS,
     LAUNCHED,
     MINUTE,
@@ -33,7 +33,7 @@ from tests.unit.executions.making import (
     finished,
     job,
 )
-from tests.unit.executions.playing import PlayedSource
+from tests.unit.executions.scripted_source import ScriptedSource
 
 DRILLS = ExecutionKind("drs", "DRILL", "p-1")
 
@@ -50,7 +50,7 @@ class World:
 
     def __init__(self, taught: LearnedCadence, **more: Any) -> None:
         self.clock, self.journal, self.store = FakeClock(), MemoryJournal(), MemoryExecutionStore()
-        self.source = PlayedSource(self.clock, job(PENDING))
+        self.source = ScriptedSource(self.clock, job(PENDING))
         self.taught = taught
         self.poller = self.learning()
         self.start = self.clock.now_ms()

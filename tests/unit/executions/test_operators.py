@@ -16,8 +16,8 @@ from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from tests.unit.executions.desk import DONE, Desk
-from tests.unit.executions.making import EVIDENCE, LAUNCHED, START, drill, execution, finished
-from tests.unit.executions.playing import events_of, types_of
+from tests.unit.executions.samples import EVIDENCE, LAUNCHED, START, drill, execution, finished
+from tests.unit.executions.scripted_source import events_of, types_of
 
 WHY = Statement("ana", "the vendor confirmed it")
 SECOND_WAVE = Stage("two", (Job("j-2", region="eu-west-1", account="123456789012"),), ("s-9",))

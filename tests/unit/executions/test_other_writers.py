@@ -11,7 +11,7 @@ from longwatch.executions.poller import Claim, Result
 from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
 from tests.unit.executions.desk import DONE, Desk
-from tests.unit.executions.playing import types_of
+from tests.unit.executions.scripted_source import types_of
 
 WORDS = pytest.mark.parametrize(
     "word", ["CANCELLING", "PAUSED", "TIMEOUT", "COMPLETED_WITH_WARNINGS", "On hold", "stopped by ops"]

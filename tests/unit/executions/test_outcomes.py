@@ -18,7 +18,7 @@ from longwatch.executions.outcomes import (
     stage_outcome,
 )
 from longwatch.model.summary import Status
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     CANCELLED,
     EVIDENCE,
     FAILED,

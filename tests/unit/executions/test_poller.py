@@ -15,8 +15,8 @@ from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
 from longwatch.testing import MemoryJournal
 from tests.unit.executions.desk import DONE, Desk
-from tests.unit.executions.making import IN_PROGRESS, MINUTE, finished, job
-from tests.unit.executions.playing import events_of, types_of
+from tests.unit.executions.samples import IN_PROGRESS, MINUTE, finished, job
+from tests.unit.executions.scripted_source import events_of, types_of
 
 
 def test_the_first_poll_reports_the_start_and_the_present_state(desk: Desk) -> None:

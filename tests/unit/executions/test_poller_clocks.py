@@ -16,8 +16,8 @@ from longwatch.executions.sources.dates import observed_at
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from tests.unit.executions.making import LAUNCHED, PENDING, START, execution, finished, response
-from tests.unit.executions.playing import PlayedSource, events_of
+from tests.unit.executions.samples import LAUNCHED, PENDING, START, execution, finished, response
+from tests.unit.executions.scripted_source import ScriptedSource, events_of
 
 POLL_SECONDS = 20.0
 
@@ -52,7 +52,7 @@ class DatedStore(MemoryExecutionStore):
         return self._clock.now_ms() // 1000 * 1000
 
 
-class DatedSource(PlayedSource):
+class DatedSource(ScriptedSource):
     """A source that dates its responses, polled by a machine with a clock of its own."""
 
     def __init__(self, clock: FakeClock, local: Wrong, *jobs: Job) -> None:
@@ -101,7 +101,7 @@ def test_the_grace_period_is_that_of_the_source_or_of_the_store_for_every_poller
     pollers = []
     for number, skew in enumerate(skews):
         local = Wrong(clock, skew)
-        sources = {"drs": DatedSource(clock, local, job) if by == "source" else PlayedSource(local, job)}
+        sources = {"drs": DatedSource(clock, local, job) if by == "source" else ScriptedSource(local, job)}
         pollers.append(Poller(store, journal, sources, clock=local, holder=f"p-{number}"))
 
     ended_at, first_answer_at = None, None
@@ -130,7 +130,7 @@ def test_the_grace_period_is_that_of_the_source_or_of_the_store_for_every_poller
 def test_a_grace_period_takes_three_polls_however_long_it_lasts() -> None:
     clock, store = FakeClock(), MemoryExecutionStore()
     store.add(execution(Stage("one", (Job("j-1"),)), started_at=clock.now_ms()))
-    source = PlayedSource(clock, finished(PENDING))
+    source = ScriptedSource(clock, finished(PENDING))
     poller = Poller(store, MemoryJournal(clock=clock), {"drs": source}, clock=clock)
 
     results = []
@@ -155,7 +155,7 @@ def test_one_wrong_date_ends_no_grace_period(seconds: tuple[int, ...]) -> None:
 def test_a_verdict_that_is_not_reported_yet_is_due_whatever_its_time() -> None:
     clock, store = FakeClock(), MemoryExecutionStore()
     store.add(execution(Stage("one", (Job("j-1"),)), started_at=clock.now_ms()))
-    journal, source = MemoryJournal(clock=clock), PlayedSource(clock, finished(LAUNCHED))
+    journal, source = MemoryJournal(clock=clock), ScriptedSource(clock, finished(LAUNCHED))
     poller = Poller(store, journal, {"drs": source}, clock=clock, holder="a")
     poller.poll("x-1")
     closed = store.get("x-1")

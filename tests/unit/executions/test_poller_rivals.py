@@ -11,8 +11,8 @@ from longwatch.executions.poller import LEASE_MS, Claim, Result
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.model.run import Status
 from tests.unit.executions.desk import DONE, Desk
-from tests.unit.executions.making import CANCELLED, FAILED, LAUNCHED, finished
-from tests.unit.executions.playing import events_of, types_of
+from tests.unit.executions.samples import CANCELLED, FAILED, LAUNCHED, finished
+from tests.unit.executions.scripted_source import events_of, types_of
 
 
 def test_only_one_poller_polls_at_a_time(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from longwatch.executions.model import (
 )
 from longwatch.executions.progress import failure_reason, first_warnings, items_of, progress_of, verdict_text
 from longwatch.model.summary import Status
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     CANCELLED,
     EVIDENCE,
     FAILED,

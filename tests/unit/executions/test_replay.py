@@ -14,7 +14,7 @@ from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.transitions import append_new, replay_events, transition_events, unapplied_events
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     FAILED,
     IN_PROGRESS,
     LAUNCHED,
@@ -26,7 +26,7 @@ from tests.unit.executions.making import (
     job,
     response,
 )
-from tests.unit.executions.playing import PlayedSource, events_of
+from tests.unit.executions.scripted_source import ScriptedSource, events_of
 
 FRESH = execution(Stage("one", (Job("j-1"),)))
 AT = START + 60_000
@@ -102,7 +102,7 @@ class Desk:
 
     def __init__(self, mode: Mode = Mode.DRILL) -> None:
         self.clock, self.store, self.journal = FakeClock(), MemoryExecutionStore(), MemoryJournal()
-        self.source = PlayedSource(self.clock, finished(LAUNCHED))
+        self.source = ScriptedSource(self.clock, finished(LAUNCHED))
         self.store.add(execution(Stage("one", (Job("j-1"),)), started_at=self.clock.now_ms(), mode=mode))
 
     def poller(self, holder: str) -> Poller:

@@ -9,7 +9,7 @@ import pytest
 from longwatch.executions.model import Execution, Job, JobState, Stage, StepState, WorkItem
 from longwatch.executions.outcomes import GRACE_POLLS
 from longwatch.executions.responses import apply_response, record_failure
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     IN_PROGRESS,
     LAUNCHED,
     MINUTE,

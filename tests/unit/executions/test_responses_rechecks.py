@@ -18,7 +18,7 @@ from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
 from tests.unit.executions.desk import DONE, Desk
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     EVIDENCE,
     FAILED,
     IN_PROGRESS,
@@ -30,7 +30,7 @@ from tests.unit.executions.making import (
     finished,
     response,
 )
-from tests.unit.executions.playing import events_of, types_of
+from tests.unit.executions.scripted_source import events_of, types_of
 
 DAY = 24 * 60 * MINUTE
 ASSUMED = Verdict(Status.FAILED, START, EVIDENCE, assumed=("s-1 has ended, last reported as pending",))

@@ -15,8 +15,8 @@ from longwatch.model.event import Event
 from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.tables import SimulatedTable
-from tests.unit.executions.making import LAUNCHED, PENDING, START, drill, job
-from tests.unit.executions.playing import PlayedSource, events_of
+from tests.unit.executions.samples import LAUNCHED, PENDING, START, drill, job
+from tests.unit.executions.scripted_source import ScriptedSource, events_of
 
 Opens = Callable[[], Journal]
 
@@ -90,7 +90,9 @@ def test_a_transition_lives_as_long_as_the_setting_or_else_the_journal_requires(
     journal.default_ttl_seconds = own_rule
     store = MemoryExecutionStore()
     store.add(drill(PENDING, started_at=clock.now_ms()))
-    poller = Poller(store, journal, {"drs": PlayedSource(clock, job(PENDING))}, clock=clock, ttl_hours=hours)
+    poller = Poller(
+        store, journal, {"drs": ScriptedSource(clock, job(PENDING))}, clock=clock, ttl_hours=hours
+    )
 
     poller.poll(store.find()[0].execution_id)
 

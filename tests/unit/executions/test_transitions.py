@@ -20,7 +20,7 @@ from longwatch.executions.transitions import deadline_event, end_event, start_ev
 from longwatch.model.event import Event
 from longwatch.model.run import fold
 from longwatch.model.summary import Status
-from tests.unit.executions.making import (
+from tests.unit.executions.samples import (
     EVIDENCE,
     IN_PROGRESS,
     LAUNCHED,

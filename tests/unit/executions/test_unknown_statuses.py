@@ -18,7 +18,7 @@ from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_S
 from longwatch.executions.sources.mapping import RawJob, map_job, map_status, mark_superseded, new_execution
 from longwatch.executions.sources.shipped import AWS, HTTP
 from longwatch.executions.stores.records import parse_record, to_record
-from tests.unit.executions.making import EVIDENCE, MINUTE, START, execution, response
+from tests.unit.executions.samples import EVIDENCE, MINUTE, START, execution, response
 
 HOURS_LATER = START + 1000 * MINUTE
 POLLS = 5

@@ -16,7 +16,7 @@ from longwatch.executions.poller import Poller
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.testing import FakeClock, MemoryJournal
-from tests.unit.executions.making import MINUTE, START
+from tests.unit.executions.samples import MINUTE, START
 
 PAGE = Path(__file__).parents[3] / "docs/explanation/verdicts.md"
 POLLS = 12  # a minute apart: far beyond the grace

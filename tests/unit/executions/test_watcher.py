@@ -16,8 +16,8 @@ from longwatch.executions.poller import Result
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.watcher import MAX_SLEEP_SECONDS, MOST_AT_ONCE, Watcher
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
-from tests.unit.executions.making import LAUNCHED, PENDING, execution, finished, job
-from tests.unit.executions.playing import PlayedSource, types_of, watching
+from tests.unit.executions.samples import LAUNCHED, PENDING, execution, finished, job
+from tests.unit.executions.scripted_source import ScriptedSource, types_of, watching
 
 
 class Moody(MemoryExecutionStore):
@@ -42,7 +42,7 @@ class Harness:
     def __init__(self, *names: str) -> None:
         self.clock, self.store = FakeClock(), Moody()
         self.journal = FaultyJournal(MemoryJournal(clock=self.clock))
-        self.source = PlayedSource(self.clock, *(job(PENDING, job_id=f"j-{name}") for name in names))
+        self.source = ScriptedSource(self.clock, *(job(PENDING, job_id=f"j-{name}") for name in names))
         for name in names:
             self.add(name)
         self.watcher = self.another()

@@ -13,8 +13,8 @@ from longwatch.following.hub import Hub
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.testing.clock import START_MS as NOW
-from tests.contract.failing import Fails
-from tests.contract.making import event, ids
+from tests.contract.events import event, ids
+from tests.contract.faults import Fails
 from tests.contract.services import Received, virtual_service, whole_run
 from tests.patience import PATIENCE_SECONDS
 

@@ -11,8 +11,8 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
-from tests.contract.failing import Fails
-from tests.contract.making import event
+from tests.contract.events import event
+from tests.contract.faults import Fails
 from tests.contract.services import Received, virtual_service, whole_run
 from tests.patience import PATIENCE_SECONDS
 

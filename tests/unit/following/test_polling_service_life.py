@@ -15,7 +15,7 @@ from longwatch.following.callbacks import WAITING_VALUES
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.testing.clock import START_MS as NOW
-from tests.contract.making import event
+from tests.contract.events import event
 from tests.contract.services import Received, whole_run
 from tests.patience import PATIENCE_SECONDS
 

@@ -12,7 +12,7 @@ from longwatch.model.run import Status
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
-from tests.contract.turns_making import assistant, result, text
+from tests.contract.turn_lines import assistant, result, text
 
 OWN_FIELDS = (
     *("status", "kind", "name", "error_code", "written_for", "attempt", "process", "id", "host", "pid"),

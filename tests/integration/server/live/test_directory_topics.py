@@ -12,7 +12,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.live.feed import Feed
 from longwatch.turns import Conversations
 from longwatch.turns.views import ProjectView, SessionView
-from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
+from tests.integration.server.live.feed_follower import JOURNALS, Follower, make_journal, serving
 
 
 @pytest.fixture(params=JOURNALS)

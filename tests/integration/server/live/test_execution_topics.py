@@ -30,7 +30,7 @@ from tests.integration.server.execution_stories import (
     now_ms,
     wave_job,
 )
-from tests.integration.server.live.viewing import Follower, eventually
+from tests.integration.server.live.feed_follower import Follower, eventually
 
 
 class Unnumbered:

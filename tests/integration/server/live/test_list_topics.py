@@ -12,7 +12,14 @@ from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from longwatch.server.live.feed import Feed
-from tests.integration.server.live.viewing import JOURNALS, Follower, append, events_of, make_journal, serving
+from tests.integration.server.live.feed_follower import (
+    JOURNALS,
+    Follower,
+    append,
+    events_of,
+    make_journal,
+    serving,
+)
 
 
 @pytest.fixture(params=JOURNALS)

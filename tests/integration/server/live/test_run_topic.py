@@ -14,7 +14,7 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.subscription import FrameBroadcast
-from tests.integration.server.live.viewing import (
+from tests.integration.server.live.feed_follower import (
     JOURNALS,
     Follower,
     append,

@@ -12,8 +12,8 @@ from typing import Any
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from tests.integration.server.live.clients import FeedClient
+from tests.integration.server.live.feed_follower import events_of, ids
 from tests.integration.server.live.servers import ServerProcess
-from tests.integration.server.live.viewing import events_of, ids
 from tests.patience import PATIENCE_SECONDS
 
 RUN, TOPIC = "wf-stalled", "run:wf-stalled"

@@ -11,7 +11,7 @@ import pytest
 from longwatch.journal.base import Journal
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.messages import Frame
-from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
+from tests.integration.server.live.feed_follower import JOURNALS, Follower, make_journal, serving
 
 WORDS = ("I ", "read ", "the ", "test ", "first. ")
 

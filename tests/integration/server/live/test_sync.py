@@ -12,8 +12,8 @@ import websockets
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.remote import DocumentPolling, ServerClient
 from tests.integration.server.live.editors import content, editing, until_stored
+from tests.integration.server.live.feed_follower import eventually
 from tests.integration.server.live.servers import ServerProcess, server_process
-from tests.integration.server.live.viewing import eventually
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import websockets
 
 from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.live.clients import FeedMessage, socket_messages, sse_messages
+from tests.integration.server.live.feed_follower import events_of, ids
 from tests.integration.server.live.servers import ServerProcess
-from tests.integration.server.live.viewing import events_of, ids
 from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")

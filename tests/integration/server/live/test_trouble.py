@@ -11,9 +11,9 @@ import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.live.clients import FeedClient, socket_messages, sse_messages
+from tests.integration.server.live.feed_follower import events_of, ids
 from tests.integration.server.live.proxies import Trouble, any_trouble, bad_proxy
 from tests.integration.server.live.servers import ServerProcess, server_process
-from tests.integration.server.live.viewing import events_of, ids
 from tests.patience import PATIENCE_SECONDS
 
 RUN, TOPIC = "wf-trouble", "run:wf-trouble"

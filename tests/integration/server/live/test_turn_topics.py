@@ -12,7 +12,7 @@ import pytest
 from longwatch.journal.base import Journal
 from longwatch.server.live.feed import Feed
 from longwatch.turns.views import TurnLine
-from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
+from tests.integration.server.live.feed_follower import JOURNALS, Follower, make_journal, serving
 
 TEXTS = ("thinking about it", "first answer", "second answer", "third answer")
 

@@ -17,7 +17,7 @@ from longwatch.executions.poller import PollReport, Result
 from longwatch.executions.views import ExecutionView
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
-from tests.unit.executions.making import EVIDENCE, FAILED, IN_PROGRESS, LAUNCHED, START, drill
+from tests.unit.executions.samples import EVIDENCE, FAILED, IN_PROGRESS, LAUNCHED, START, drill
 
 if TYPE_CHECKING:
     from longwatch.cli.render.run_views import Screen

@@ -19,7 +19,7 @@ from longwatch.executions.sources.declared import (
 from longwatch.executions.sources.mapping import RawJob
 from longwatch.executions.sources.shipped import AWS
 from longwatch.testing import FakeClock
-from tests.unit.executions.making import MINUTE, SECOND, START
+from tests.unit.executions.samples import MINUTE, SECOND, START
 
 
 class Dated:

@@ -14,7 +14,7 @@ from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.sources.shipped import AWS, CODEBUILD
-from tests.unit.executions.making import execution
+from tests.unit.executions.samples import execution
 
 pytest.importorskip("boto3")
 

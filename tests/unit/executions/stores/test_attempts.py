@@ -9,7 +9,7 @@ import pytest
 from longwatch.executions.model import Execution, ItemState, Job, JobKind, JobState, WorkItem
 from longwatch.executions.responses import apply_response
 from longwatch.executions.stores.records import parse_record, to_record
-from tests.unit.executions.making import FAILED, LAUNCHED, MINUTE, START, TERMINATED, response
+from tests.unit.executions.samples import FAILED, LAUNCHED, MINUTE, START, TERMINATED, response
 
 FIRST = Job(
     "j-1",

@@ -26,7 +26,7 @@ from longwatch.executions.stores.packing import MOST_BYTES, pack, unpack
 from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.summary import Status
 from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
-from tests.unit.executions.making import EVIDENCE, LAUNCHED, START, action, execution
+from tests.unit.executions.samples import EVIDENCE, LAUNCHED, START, action, execution
 
 
 def large(servers: int, actions: int, *, reason: str = "") -> Execution:

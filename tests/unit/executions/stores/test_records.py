@@ -16,7 +16,7 @@ from longwatch.executions.stores.records import (
     to_record,
 )
 from longwatch.model.summary import Status
-from tests.unit.executions.making import START
+from tests.unit.executions.samples import START
 
 
 def record(**more: Any) -> dict[str, Any]:

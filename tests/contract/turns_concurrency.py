@@ -22,8 +22,8 @@ from longwatch.model.run import ENDS
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, TurnState, turn_state
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, read_all
-from tests.contract.turns_making import Session, TickingClock, assistant, result, text
+from tests.contract.events import OpenAgain, read_all
+from tests.contract.turn_lines import Session, TickingClock, assistant, result, text
 
 WRITERS = 4
 
@@ -65,7 +65,7 @@ class Interrupted:
         return getattr(self._journal, name)
 
 
-class RacingContract(Contract):
+class ConcurrentTurnsContract(Contract):
     """What the fold of concurrent writes gives."""
 
     @pytest.fixture

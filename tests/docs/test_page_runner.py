@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.page_runner import Reader, assert_printed, loose
 from tests.docs.pages import Page
-from tests.docs.running import Reader, assert_printed, loose
 
 
 def written(folder: Path, text: str) -> Page:

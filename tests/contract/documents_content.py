@@ -23,7 +23,7 @@ from tests.contract.documents_basis import (
 EMOJI = "a👩‍👩‍👧‍👦b e\u0301 🇩🇪 c"
 
 
-class EditingContract(DocumentsBasis):
+class ContentContract(DocumentsBasis):
     def test_an_update_makes_the_document(self, store: DocumentStore, project: str) -> None:
         applied = store.apply(project, "a.md", text_update("hello"))
 

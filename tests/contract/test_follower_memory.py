@@ -11,8 +11,8 @@ from longwatch.following import Hub
 from longwatch.journal.memory import MemoryJournal
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, LocalSubscription, OnChange
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
-from tests.contract.following import FollowingContract, StoriesContract
-from tests.contract.making import OpenAgain, new_run
+from tests.contract.events import OpenAgain, new_run
+from tests.contract.follower import FollowerContract, StoriesContract
 from tests.contract.watches import Watch
 
 
@@ -40,7 +40,7 @@ class CountingJournal(MemoryJournal):
 
 
 @pytest.mark.looptime
-class TestMemoryJournal(FollowingContract):
+class TestMemoryJournal(FollowerContract):
     @pytest.fixture
     def open_again(self, clock: LoopClock) -> OpenAgain:
         journal = MemoryJournal(clock=clock)

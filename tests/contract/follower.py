@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from longwatch.journal.base import Journal
 from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import LoopClock, in_virtual_time
+from tests.contract.events import OpenAgain
 from tests.contract.followed_stories import FollowedPlay, FollowedStory, followed_stories
-from tests.contract.following_delivery import DeliveryContract
-from tests.contract.following_endings import EndingsContract
-from tests.contract.making import OpenAgain
+from tests.contract.follower_delivery import DeliveryContract
+from tests.contract.follower_endings import EndingsContract
 
 
-class FollowingContract(DeliveryContract, EndingsContract):
+class FollowerContract(DeliveryContract, EndingsContract):
     """An adapter's test class says how to open its journal."""
 
 

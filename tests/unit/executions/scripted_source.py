@@ -16,7 +16,7 @@ from longwatch.model.event import Event
 from longwatch.settings import Settings
 
 
-class PlayedSource:
+class ScriptedSource:
     """A `Source` that knows these jobs and no others."""
 
     name = "drs"

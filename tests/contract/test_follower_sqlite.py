@@ -13,11 +13,11 @@ from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import LoopClock
-from tests.contract.following import FollowingContract, StoriesContract
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
+from tests.contract.follower import FollowerContract, StoriesContract
 
 
-class SqliteContract(FollowingContract):
+class SqliteContract(FollowerContract):
     inotify: bool | None = None  # None: also told by appends in this process
 
     @pytest.fixture

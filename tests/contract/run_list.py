@@ -10,10 +10,10 @@ from longwatch.model.event import Cursor
 from longwatch.model.run import Run, Status, conditions
 from longwatch.model.run_query import WORK, RunQuery
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, event, new_run, run_ids
+from tests.contract.events import OpenAgain, event, new_run, run_ids
 
 
-class FindingContract(Contract):
+class RunListContract(Contract):
     """What `Journal.find_runs` and `Journal.find_run` promise."""
 
     def test_runs_are_listed_newest_first(self, journal: Journal, now: int) -> None:

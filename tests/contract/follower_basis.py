@@ -17,7 +17,7 @@ from longwatch.model.process import process_of
 from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.clock import START_MS
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
-from tests.contract.making import OpenAgain, event
+from tests.contract.events import OpenAgain, event
 
 
 def started(run: str, at: int, **process: object) -> Event:
@@ -53,7 +53,7 @@ def a_dead_process() -> dict[str, object]:
     return replace(process_of(os.getpid()), pid=child.pid, started=1, id="").fields
 
 
-class FollowingBasis:
+class FollowerBasis:
     """An adapter's test class says how to open its journal."""
 
     @pytest.fixture

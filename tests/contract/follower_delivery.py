@@ -14,13 +14,13 @@ from longwatch.following import Followed, Hub, Missed, Reason
 from longwatch.journal.base import Journal, Prunes
 from longwatch.model.event import Cursor
 from longwatch.model.run import Status
-from tests.contract.failing import Fails
-from tests.contract.following_basis import FollowingBasis, completed, numbered, started
-from tests.contract.making import OpenAgain, event, ids, new_run
+from tests.contract.events import OpenAgain, event, ids, new_run
+from tests.contract.faults import Fails
+from tests.contract.follower_basis import FollowerBasis, completed, numbered, started
 from tests.contract.watches import Watch
 
 
-class DeliveryContract(FollowingBasis):
+class DeliveryContract(FollowerBasis):
     """What following delivers."""
 
     async def test_history_then_caught_up_then_live_then_the_end(

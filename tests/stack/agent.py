@@ -13,7 +13,7 @@ from longwatch.recording.sessions.agent import OpenRecorder
 from tests.patience import PATIENCE_SECONDS
 
 
-class ActingAgent:
+class ScriptedAgent:
     """Serves `POST /invocations` on loopback. What it is to do is in the payload's `act`."""
 
     def __init__(self, journal: Journal) -> None:

@@ -13,7 +13,7 @@ from longwatch.testing.clock import FakeClock
 from tests.contract.documents_basis import BINARY, TEXT, DocumentsBasis, OpenStore, new_project, text_update
 
 
-class ListingContract(DocumentsBasis):
+class FileListContract(DocumentsBasis):
     def test_an_unknown_project_reads_as_empty(self, store: DocumentStore, project: str) -> None:
         assert store.project(project) is None
         assert store.project_version(project) == 0

@@ -109,7 +109,7 @@ class Story:
         return str(doc.get("content", type=Text))
 
 
-class MergingContract(DocumentsBasis):
+class ConcurrentWritesContract(DocumentsBasis):
     def test_editors_converge_whatever_they_do(self, open_store: OpenStore) -> None:
         @self.hypothesis()
         @given(story=steps(3))

@@ -13,13 +13,13 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor
 from longwatch.model.process import this_process
 from longwatch.model.run import Status
-from tests.contract.failing import Fails
-from tests.contract.following_basis import FollowingBasis, a_dead_process, completed, numbered, started
-from tests.contract.making import OpenAgain, event, new_run
+from tests.contract.events import OpenAgain, event, new_run
+from tests.contract.faults import Fails
+from tests.contract.follower_basis import FollowerBasis, a_dead_process, completed, numbered, started
 from tests.contract.watches import Watch
 
 
-class EndingsContract(FollowingBasis):
+class EndingsContract(FollowerBasis):
     """How following ends."""
 
     async def test_a_straggler_restarts_the_quiet_time(

@@ -10,10 +10,10 @@ import pytest
 from longwatch.errors import EventConflict, InvalidEvent
 from longwatch.journal.base import Journal
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, event, ids, new_run, read_all
+from tests.contract.events import OpenAgain, event, ids, new_run, read_all
 
 
-class AppendingContract(Contract):
+class AppendContract(Contract):
     """What `Journal.append` promises."""
 
     def test_an_appended_event_can_be_read(self, journal: Journal, now: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
-from tests.contract.making import OpenAgain
+from tests.contract.events import OpenAgain
 
 
 class TickingClock(FakeClock):

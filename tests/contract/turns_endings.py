@@ -16,9 +16,9 @@ from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
 from longwatch.turns.verdict import CORRECTED
-from tests.contract.making import OpenAgain, event, read_all
-from tests.contract.turns_making import Session, assistant, line, result, text
-from tests.contract.turns_racing import Meanwhile, RacingContract, at_once
+from tests.contract.events import OpenAgain, event, read_all
+from tests.contract.turn_lines import Session, assistant, line, result, text
+from tests.contract.turns_concurrency import ConcurrentTurnsContract, Meanwhile, at_once
 
 ROUNDS = 25
 HOUR = 3600.0
@@ -50,7 +50,7 @@ def corrections(journal: Journal, turn: str) -> list[object]:
     return [event.payload["status"] for event in found]
 
 
-class EndingContract(RacingContract):
+class TurnEndingsContract(ConcurrentTurnsContract):
     """Who decides how a turn ended."""
 
     @pytest.mark.parametrize("second", ENDS)

@@ -19,7 +19,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.storage.urls import TableAddress
 from tests.contract.tables import new_table
 from tests.contract.test_executions_dynamodb import new_execution_table
-from tests.load.measuring import Meter
+from tests.load.timings import Meter
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

@@ -17,15 +17,15 @@ from longwatch.model.event import START, Page
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock, in_virtual_time
 from longwatch.testing.tables import SimulatedTable
-from tests.contract.following import FollowingContract, StoriesContract
-from tests.contract.following_basis import numbered
-from tests.contract.making import OpenAgain, event, new_run
+from tests.contract.events import OpenAgain, event, new_run
+from tests.contract.follower import FollowerContract, StoriesContract
+from tests.contract.follower_basis import numbered
 from tests.contract.watches import Watch
 
 MakeHub = Callable[..., Hub]
 
 
-class SimulatedContract(FollowingContract):
+class SimulatedContract(FollowerContract):
     layout: str
 
     @pytest.fixture

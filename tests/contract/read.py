@@ -12,10 +12,10 @@ from longwatch.journal.codec import payload_size
 from longwatch.model.event import Cursor, Page
 from longwatch.testing.clock import FakeClock
 from tests.contract.basis import Contract
-from tests.contract.making import OpenAgain, event, new_run, read_all, run_ids
+from tests.contract.events import OpenAgain, event, new_run, read_all, run_ids
 
 
-class ReadingContract(Contract):
+class ReadContract(Contract):
     """What `Journal.read` promises."""
 
     def test_an_unknown_run_reads_as_empty(self, journal: Journal) -> None:
