@@ -14,6 +14,19 @@ from longwatch.journal.verify import Verification, Verifier
 from longwatch.model.event import Event
 from tests.patience import PATIENCE_SECONDS
 
+STEPS_PREAMBLE = """
+import os, signal, sys, threading, time
+import longwatch
+
+def steps(n=50):
+    for each in range(n):
+        longwatch.record("step", n=each)
+
+def wait():
+    for _ in range(1200):  # not in one go: a signal just before a long sleep is seen only after it
+        time.sleep(0.05)
+"""
+
 
 class Workspace:
     """A folder with a journal and an outbox, for processes of their own."""
