@@ -27,7 +27,7 @@ function attended(navigator = {}) {
   return { environment, document, window, activity, modes, stop, interact };
 }
 
-test("a hidden tab is told, and a visible one again", () => {
+test("a tab is reported when it is hidden and when it is visible again", () => {
   const { document, modes } = attended();
 
   document.turn("hidden");
@@ -51,7 +51,7 @@ test("after five minutes without interaction a page is idle, and any interaction
   assert.deepEqual(modes, ["idle", "active"]);
 });
 
-test("interaction is told at most once a second", async () => {
+test("interaction is reported at most once a second", async () => {
   const { environment, modes, interact } = attended();
   await environment.advance(1_000);
 
@@ -75,7 +75,7 @@ test("a page that opens in the background begins hidden", () => {
   assert.deepEqual(modes, ["hidden"]);
 });
 
-test("with the last who wants to know, no timer and no listener is left", async () => {
+test("the last subscriber leaves no timer and no listener behind", async () => {
   const { environment, document, modes, stop, interact } = attended();
 
   stop();
@@ -93,7 +93,7 @@ test("phones and people who save data get slower polls", () => {
   assert.equal(attended({ userAgent: "Mozilla/5.0 (iPhone) Mobile/15E148" }).activity.slowdown, 2);
 });
 
-test("polls pause while the tab is hidden and look at once when it is back", async () => {
+test("polling pauses while the tab is hidden and polls at once when it is back", async () => {
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
   const looks = [];
@@ -109,7 +109,7 @@ test("polls pause while the tab is hidden and look at once when it is back", asy
   assert.deepEqual(looks, [0, 1_000, 61_500]);
 });
 
-test("a poll that had stopped for want of news goes on with the next interaction", async () => {
+test("a poll that had stopped for want of news resumes with the next interaction", async () => {
   const { environment, activity, interact } = attended();
   const manager = new PollingManager({ environment });
   let looks = 0;
@@ -127,7 +127,7 @@ test("a poll that had stopped for want of news goes on with the next interaction
   assert.equal(looks, before + 1);
 });
 
-test("a manager that was let go while hidden polls when it is guided again in a visible page", async () => {
+test("a manager that was released while hidden polls when it is guided again in a visible page", async () => {
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
   const stop = activity.attach(manager);

@@ -51,7 +51,7 @@ test("a body that has not changed costs a 304 and is the same object", async () 
   assert.equal(requests[1].headers["If-None-Match"], 'W/"1"');
 });
 
-test("after an invalidation the whole body is asked for", async () => {
+test("after an invalidation the whole body is requested", async () => {
   const { api, requests } = apiOn({ "GET /api/runs": json({}, { headers: { ETag: 'W/"1"' } }) });
   await api.get("/api/runs");
 
@@ -61,7 +61,7 @@ test("after an invalidation the whole body is asked for", async () => {
   assert.equal(requests[1].headers["If-None-Match"], undefined);
 });
 
-test("a long poll waits on its own address and keeps the tag of the plain one", async () => {
+test("a long poll waits on its own URL and keeps the tag of the plain one", async () => {
   const { api, requests } = apiOn({
     "GET /api/runs": json({}, { headers: { ETag: 'W/"1"' } }),
     "GET /api/runs?wait=25": new Response(null, { status: 304 }),
@@ -72,14 +72,14 @@ test("a long poll waits on its own address and keeps the tag of the plain one", 
   assert.equal(requests[1].headers["If-None-Match"], 'W/"1"');
 });
 
-test("an error of the server keeps its code, its words and its details", async () => {
-  const told = {
+test("an error of the server keeps its code, its message and its details", async () => {
+  const reported = {
     code: "too_many",
     message: "Slow down.",
     details: [{ field: "limit", message: "at most 200" }],
   };
   const { api } = apiOn({
-    "GET /api/runs": json({ error: told }, { status: 429, headers: { "Retry-After": "3" } }),
+    "GET /api/runs": json({ error: reported }, { status: 429, headers: { "Retry-After": "3" } }),
   });
 
   const error = await api.get("/api/runs").catch((raised) => raised);
@@ -88,19 +88,19 @@ test("an error of the server keeps its code, its words and its details", async (
   assert.equal(error.message, "Slow down.");
   assert.deepEqual(
     [error.status, error.code, error.retryAfterMs, error.details],
-    [429, "too_many", 3_000, told.details],
+    [429, "too_many", 3_000, reported.details],
   );
   assert.ok(error.isWorthAnotherTry);
 });
 
-test("an answer that is not ours and no answer at all are errors too", async () => {
+test("a foreign response and a missing response are errors too", async () => {
   const { api } = apiOn({ "GET /api/runs": new Response("<h1>Bad gateway</h1>", { status: 502 }) });
 
   const proxy = await api.get("/api/runs").catch((raised) => raised);
-  const nobody = await api.get("/api/health").catch((raised) => raised);
+  const unreachable = await api.get("/api/health").catch((raised) => raised);
 
   assert.equal(proxy.code, "http_502");
-  assert.deepEqual([nobody.status, nobody.code], [0, "unreachable"]);
+  assert.deepEqual([unreachable.status, unreachable.code], [0, "unreachable"]);
 });
 
 test("an aborted request stays an abort", async () => {
@@ -113,7 +113,7 @@ test("an aborted request stays an abort", async () => {
   await assert.rejects(api.get("/api/runs"), { name: "AbortError" });
 });
 
-test("headers and the base address go with every request", async () => {
+test("headers and the base URL go with every request", async () => {
   const { api, requests } = apiOn(
     { "POST http://host/api/projects?x=1&x=2": json({}) },
     { baseUrl: "http://host/", headers: { Authorization: "Bearer token" } },
@@ -126,12 +126,12 @@ test("headers and the base address go with every request", async () => {
   assert.equal(requests[0].body, '{"id":"p"}');
 });
 
-test("names in addresses are encoded, and slashes of file paths are kept", () => {
+test("names in URLs are encoded, and slashes of file paths are preserved", () => {
   assert.equal(runPath("a/b?c"), "/api/runs/a%2Fb%3Fc");
   assert.equal(documentPath("p", "docs/a b#.md"), "/api/projects/p/documents/docs/a%20b%23.md");
 });
 
-test("an interruption shows at once, and the server's word takes its place", async () => {
+test("an interruption shows at once, and the server's response replaces it", async () => {
   let answer = () => {};
   const { api } = apiOn({
     [`GET ${TURN}`]: json(turn({ blocks: [1] })),
@@ -155,7 +155,7 @@ test("an interruption shows at once, and the server's word takes its place", asy
   assert.deepEqual(api.cache.view(TURN).blocks, [1]);
 });
 
-test("a refused action is taken back, over whatever came in meanwhile", async () => {
+test("a refused action is rolled back, over whatever arrived meanwhile", async () => {
   let refuse = () => {};
   let blocks = 0;
   const { api } = apiOn({
@@ -175,7 +175,7 @@ test("a refused action is taken back, over whatever came in meanwhile", async ()
   assert.deepEqual([api.cache.view(TURN).status, api.cache.view(TURN).block_count], ["running", 3]);
 });
 
-test("an answer that was asked for before an action is not kept after it", async () => {
+test("a response requested before an action is not used after it", async () => {
   const answers = [];
   const { api, requests } = apiOn({
     [`GET ${TURN}`]: () => new Promise((resolve) => answers.push(resolve)),

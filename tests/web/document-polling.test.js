@@ -52,51 +52,51 @@ function polled(project, options = {}) {
     manager: new PollingManager({ environment }),
     environment,
   };
-  const heard = [];
+  const received = [];
   const make = (more) =>
     new DocumentPolling({
       ...shared,
       projectId: "p",
       onDocumentChange: (changes) =>
-        heard.push(...changes.map(({ changeType, filePath }) => `${changeType} ${filePath}`)),
+        received.push(...changes.map(({ changeType, filePath }) => `${changeType} ${filePath}`)),
       ...more,
     });
-  return { environment, heard, make, polling: make(options) };
+  return { environment, received, make, polling: make(options) };
 }
 
-test("it looks every 3 s and tells what was created, modified and deleted since", async () => {
+test("it polls every 3 s and reports files that were created, modified and deleted since", async () => {
   const project = new Project();
   project.put("a.md");
   project.put("b.md");
-  const { environment, heard } = polled(project);
+  const { environment, received } = polled(project);
   await environment.advance(10);
-  assert.deepEqual(heard, []);
+  assert.deepEqual(received, []);
 
   project.put("a.md");
   project.remove("b.md");
   project.put("c.md");
   await environment.advance(3_000);
 
-  assert.deepEqual(heard, ["modified a.md", "deleted b.md", "created c.md"]);
+  assert.deepEqual(received, ["modified a.md", "deleted b.md", "created c.md"]);
   assert.deepEqual(project.requests, [null, "2"]);
 });
 
-test("only the files that were asked for are told", async () => {
+test("only the requested files are reported", async () => {
   const project = new Project();
-  const { environment, heard } = polled(project, { filePaths: ["a.md"] });
+  const { environment, received } = polled(project, { filePaths: ["a.md"] });
   await environment.advance(10);
 
   project.put("a.md");
   project.put("b.md");
   await environment.advance(3_000);
 
-  assert.deepEqual(heard, ["created a.md"]);
+  assert.deepEqual(received, ["created a.md"]);
 });
 
-test("a file that came and went between two looks is not told, and one that came back is created", async () => {
+test("a file that came and went between two polls is not reported, and one that came back is created", async () => {
   const project = new Project();
   project.put("a.md");
-  const { environment, heard } = polled(project);
+  const { environment, received } = polled(project);
   await environment.advance(10);
   project.put("short.md");
   project.remove("short.md");
@@ -106,13 +106,15 @@ test("a file that came and went between two looks is not told, and one that came
   project.put("a.md");
   await environment.advance(3_000);
 
-  assert.deepEqual(heard, ["deleted a.md", "created a.md"]);
+  assert.deepEqual(received, ["deleted a.md", "created a.md"]);
 });
 
-test("a change says when and which version", async () => {
+test("a change has its time and version", async () => {
   const project = new Project();
   const changes = [];
-  const { environment } = polled(project, { onDocumentChange: (told) => changes.push(...told) });
+  const { environment } = polled(project, {
+    onDocumentChange: (reported) => changes.push(...reported),
+  });
   await environment.advance(10);
 
   project.put("a.md");
@@ -123,27 +125,27 @@ test("a change says when and which version", async () => {
   ]);
 });
 
-test("who joins later shares the requests and is compared with its own first look", async () => {
+test("a later subscriber shares the requests and is compared with its own first poll", async () => {
   const project = new Project();
-  const { environment, heard, make } = polled(project);
+  const { environment, received, make } = polled(project);
   await environment.advance(10);
   project.put("a.md");
   await environment.advance(3_000);
-  heard.length = 0;
+  received.length = 0;
   make({});
   await environment.advance(600);
 
   project.put("b.md");
   await environment.advance(3_000);
 
-  assert.deepEqual(heard, ["created b.md", "created b.md"]);
+  assert.deepEqual(received, ["created b.md", "created b.md"]);
 });
 
-test("a store that was set back is listed anew", async () => {
+test("a store that was reset is listed anew", async () => {
   const project = new Project();
   project.put("a.md");
   project.put("a.md");
-  const { environment, heard } = polled(project);
+  const { environment, received } = polled(project);
   await environment.advance(10);
 
   project.version = 0;
@@ -151,10 +153,10 @@ test("a store that was set back is listed anew", async () => {
   project.put("b.md");
   await environment.advance(3_000);
 
-  assert.deepEqual(heard, ["created b.md", "deleted a.md"]);
+  assert.deepEqual(received, ["created b.md", "deleted a.md"]);
 });
 
-test("one who stops leaves no timer", async () => {
+test("a subscriber that stops leaves no timer", async () => {
   const { environment, polling } = polled(new Project());
   await environment.advance(10);
 
@@ -173,7 +175,7 @@ for (const [failure, hasOpenDocuments, resumes] of [
   const documents = hasOpenDocuments ? "with open documents" : "without open documents";
   test(`after ${failure}, polling ${documents} ${how}`, async () => {
     const project = new Project();
-    const { environment, heard, polling } = polled(project, {
+    const { environment, received, polling } = polled(project, {
       hasOpenDocuments: () => hasOpenDocuments,
     });
     await environment.advance(10);
@@ -185,7 +187,7 @@ for (const [failure, hasOpenDocuments, resumes] of [
     project.put("a.md");
     await environment.advance(60_000);
 
-    assert.deepEqual(heard, resumes ? ["created a.md"] : []);
+    assert.deepEqual(received, resumes ? ["created a.md"] : []);
     polling.stop();
     assert.equal(environment.pending, 0);
   });

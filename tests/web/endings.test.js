@@ -14,8 +14,8 @@ const CASES = JSON.parse(
 
 for (const { name, events, expected } of CASES) {
   test(name, () => {
-    for (const told of [events, events.toReversed()]) {
-      const view = viewOf(new RunFold("wf-1").add(told), NOW_MS);
+    for (const ordered of [events, events.toReversed()]) {
+      const view = viewOf(new RunFold("wf-1").add(ordered), NOW_MS);
       const calls = Object.fromEntries(view.calls.map((call) => [call.call_id, call.status]));
       const found = Object.fromEntries(
         Object.keys(expected).map((key) => [key, key === "calls" ? calls : view[key]]),

@@ -93,7 +93,7 @@ test("the states of an item follow each other, in whichever order their events c
   ]);
 });
 
-test("what no event tells yet is known from the record", () => {
+test("a state without an event comes from the record", () => {
   const spans = new Spans();
   spans.add([moved("a", 0, "pending")]);
 
@@ -107,7 +107,7 @@ test("what no event tells yet is known from the record", () => {
   assert.deepEqual(spans.of(spanKey("one", "planned"), { state: "pending", since: null }), []);
 });
 
-test("a step has bars of its own, and events that are none are left out", () => {
+test("a step has bars of its own, and unrelated events are left out", () => {
   const spans = new Spans();
   spans.add([
     { ...moved("a", 0, "in_progress", { action: "join" }), type: "action_transition" },
@@ -122,7 +122,7 @@ test("a step has bars of its own, and events that are none are left out", () => 
   assert.equal(spans.of(spanKey("one", "s"), { state: "pending", since: null }).length, 0);
 });
 
-test("the time in view grows in steps while an execution goes on, and ends with it", () => {
+test("the time in view grows in steps while an execution runs, and ends with it", () => {
   const early = stretchOf(line(), START + 61_000);
   const later = stretchOf(line(), START + 63_000);
   const ended = stretchOf(line({ ended_at: START + 50_000 }), START + 10 * MINUTE);
@@ -133,7 +133,7 @@ test("the time in view grows in steps while an execution goes on, and ends with 
   assert.equal(stretchOf(line(), START - 5).to - START, 10_000);
 });
 
-test("conditions that come with time alone appear though nothing was written", () => {
+test("conditions that depend on time alone appear without a write", () => {
   const names = (/** @type {any} */ execution, /** @type {number} */ minutes) =>
     conditionsOf(execution, START + minutes * MINUTE).map(({ name }) => name);
 
@@ -159,7 +159,7 @@ test("conditions that come with time alone appear though nothing was written", (
   assert.deepEqual(names(line({ closed: true }), 99), []);
 });
 
-test("an ETA counts down, and says so when its time is up", () => {
+test("an ETA counts down, and shows when its time is up", () => {
   const eta = (/** @type {number | null} */ low, /** @type {number | null} */ high) =>
     /** @type {any} */ ({ text: "usually 5 min", earliest_at: low, latest_at: high });
 
@@ -171,7 +171,7 @@ test("an ETA counts down, and says so when its time is up", () => {
   assert.equal(etaText(eta(START - 2, START - 1), START), "should have ended by now");
 });
 
-test("the next poll and the lease say the time that is really left", () => {
+test("the next poll and the lease show the time that is really left", () => {
   const leased = line({ lease_holder: "poller-1", lease_until: START + 40_000 });
 
   assert.equal(nextPollText(line({ next_poll_at: START + 12_000 }), START), "next poll in 12 s");
@@ -184,13 +184,13 @@ test("the next poll and the lease say the time that is really left", () => {
   assert.match(leaseText(leased, START - 60 * MINUTE), /^poller-1, ignored/);
 });
 
-test("what no response has mentioned has no state", () => {
+test("an item that no response has mentioned has no state", () => {
   assert.equal(isUnreported({ state: "pending", since: null, word: null }), true);
   assert.equal(isUnreported({ state: "pending", since: START, word: null }), false);
   assert.equal(isUnreported({ state: "launched", since: null, word: null }), false);
 });
 
-test("every state has a look, also one that nobody knows", () => {
+test("every state has a style, also an unknown one", () => {
   assert.equal(statusOfState("launched"), "succeeded");
   assert.equal(statusOfState("<b>"), "unknown");
   assert.equal(statesText({ pending: 1, launched: 2 }, DRS), "2 launched, 1 pending");
@@ -217,7 +217,7 @@ test("only DRS has waves of servers that are launched", () => {
   assert.equal(eventText(ended), "done (success) the build");
 });
 
-test("a transition says what it is now, as the command line does, and a failed server is a failure", () => {
+test("a transition shows the new state, as the command line does, and a failed server is a failure", () => {
   const lost = moved("a", 0, "failed", {
     from: "in_progress",
     word: "FAILED",
@@ -237,7 +237,7 @@ test("a transition says what it is now, as the command line does, and a failed s
   assert.deepEqual([isFailure(lost), isFailure(moved("b", 0, "launched"))], [true, false]);
 });
 
-test("an end says how many warnings it has, in the list and in the log", () => {
+test("an end shows its number of warnings, in the list and in the log", () => {
   const warnings = ["s-1 was terminated afterwards", "s-2: launch action join failed"];
   const ended = {
     run_id: "x",

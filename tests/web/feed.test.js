@@ -37,7 +37,7 @@ function followed(feed, topic, after) {
 
 const isStream = (request) => request === "/api/stream";
 
-test("history comes first, then that it has caught up, then what happens", async () => {
+test("history comes first, then caught up, then live events", async () => {
   const { environment, server, feed, states } = opened();
   server.record("run:a", "1");
   const { messages, ids } = followed(feed, "run:a");
@@ -51,7 +51,7 @@ test("history comes first, then that it has caught up, then what happens", async
   assert.deepEqual(states, ["live"]);
 });
 
-test("all topics of a page share one stream, and a new topic reopens it without a gap or a double", async () => {
+test("all topics of a page share one stream, and a new topic reopens it without a gap or a duplicate", async () => {
   const { environment, server, feed } = opened();
   const a = followed(feed, "run:a");
   const b = followed(feed, "run:b");
@@ -90,7 +90,7 @@ test("a second listener of a topic gets its history, and the first nothing twice
   );
 });
 
-test("who gives a cursor gets what came after it", async () => {
+test("a listener with a cursor gets what came after it", async () => {
   const { environment, server, feed } = opened();
   for (const id of ["1", "2", "3"]) server.record("run:a", id);
 
@@ -100,7 +100,7 @@ test("who gives a cursor gets what came after it", async () => {
   assert.deepEqual(ids, ["3"]);
 });
 
-test("a stream that is cut goes on from its cursor", async () => {
+test("a stream that is cut resumes from its cursor", async () => {
   const { environment, server, feed, states } = opened();
   const { ids } = followed(feed, "run:a");
   server.record("run:a", "1");
@@ -115,7 +115,7 @@ test("a stream that is cut goes on from its cursor", async () => {
   assert.ok(server.requests.every(isStream));
 });
 
-test("each heartbeat says whether the journal behind the server is away", async () => {
+test("each heartbeat states whether the journal behind the server is away", async () => {
   const { environment, server, feed, states, journals } = opened();
   followed(feed, "run:a");
   await environment.advance(16_000);
@@ -128,12 +128,12 @@ test("each heartbeat says whether the journal behind the server is away", async 
   assert.deepEqual(states, ["live"]);
 });
 
-test("a server that says it closes is asked again after a second", async () => {
+test("a server that announces its close is contacted again after a second", async () => {
   const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
   await environment.advance(10);
 
-  server.say("closing");
+  server.announce("closing");
   await environment.advance(10);
   server.record("run:a", "1");
   await environment.advance(1_000);
@@ -257,7 +257,7 @@ test("an idle hour on the stream costs one request", async () => {
   assert.equal(server.requests.length, 1);
 });
 
-test("a hidden page has no connection, and goes on where it was", async () => {
+test("a hidden page has no connection, and resumes where it was", async () => {
   const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
   server.record("run:a", "1");
@@ -274,7 +274,7 @@ test("a hidden page has no connection, and goes on where it was", async () => {
   assert.deepEqual(ids, ["1", "2"]);
 });
 
-test("one who only looks keeps the stream but not the polls", async () => {
+test("an idle page keeps the stream but not the polls", async () => {
   const { environment, server, feed } = opened();
   followed(feed, "run:a");
   await environment.advance(10);
@@ -291,7 +291,7 @@ test("one who only looks keeps the stream but not the polls", async () => {
   assert.ok(feed.isPaused);
 });
 
-test("the last to leave closes the stream, and no timer is left", async () => {
+test("the last listener closes the stream, and no timer is left", async () => {
   const { environment, server, feed } = opened();
   const a = followed(feed, "run:a");
   const b = followed(feed, "run:b");
@@ -306,7 +306,7 @@ test("the last to leave closes the stream, and no timer is left", async () => {
   assert.equal(environment.pending, 0);
 });
 
-test("a closed feed says nothing more", async () => {
+test("a closed feed reports nothing more", async () => {
   const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
   await environment.advance(10);
@@ -319,7 +319,7 @@ test("a closed feed says nothing more", async () => {
   assert.equal(environment.pending, 0);
 });
 
-test("a run that has ended is asked for again after a while, because it may get late events", async () => {
+test("a run that has ended is requested again after a while, because it may get late events", async () => {
   const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
   await environment.advance(10);
@@ -335,7 +335,7 @@ test("a run that has ended is asked for again after a while, because it may get 
   assert.deepEqual(ids, ["late"]);
 });
 
-test("a topic that the server cannot give is told and left out, and the others go on", async () => {
+test("a topic that the server refuses is reported and left out, and the others continue", async () => {
   const { environment, server, feed } = opened();
   const bad = followed(feed, "turn:p/s/none");
   const good = followed(feed, "run:a");
@@ -357,7 +357,7 @@ test("a topic that the server cannot give is told and left out, and the others g
   assert.equal([...server.viewers][0]?.topics.length, 1);
 });
 
-test("a cursor that the journal does not know any more begins at the start, without doubles", async () => {
+test("a cursor that the journal does not know any more begins at the start, without duplicates", async () => {
   const { environment, server, feed } = opened();
   const { ids, messages } = followed(feed, "run:a");
   server.record("run:a", "1");

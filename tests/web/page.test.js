@@ -97,7 +97,7 @@ test("calls that name each other as parents are all shown", () => {
   );
 });
 
-test("what is folded away hides everything below it", () => {
+test("a folded call hides everything below it", () => {
   const calls = [call("a"), call("b", { parent_call_id: "a" }), call("c", { parent_call_id: "b" })];
 
   assert.deepEqual(
@@ -132,7 +132,7 @@ test("no two boxes touch", () => {
   }
 });
 
-test("circles, loops and edges to nowhere are no trouble", () => {
+test("circles, loops and edges to nowhere are laid out", () => {
   const wild = graph(["a", "b"], ["b", "c"], ["c", "a"], ["b", "b"]);
   wild.edges.push({ from: "a", to: "nobody", condition: "" });
 

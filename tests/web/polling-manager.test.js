@@ -17,17 +17,17 @@ function held() {
   return { calls, poll };
 }
 
-test("a poll looks at once and then at its interval, counted from the beginning of a look", async () => {
+test("a key is polled at once and then at its interval, counted from the beginning of a poll", async () => {
   const { environment, manager } = started();
-  const looks = [];
-  manager.register("a", () => looks.push(environment.time), 2_000);
+  const polledAt = [];
+  manager.register("a", () => polledAt.push(environment.time), 2_000);
 
   await environment.advance(5_000);
 
-  assert.deepEqual(looks, [0, 2_000, 4_000]);
+  assert.deepEqual(polledAt, [0, 2_000, 4_000]);
 });
 
-test("subscribers of one key share one poll and each gets its answers", async () => {
+test("subscribers of one key share one poll and each gets its results", async () => {
   const { environment, manager } = started();
   const got = [];
   let calls = 0;
@@ -43,7 +43,7 @@ test("subscribers of one key share one poll and each gets its answers", async ()
   assert.deepEqual(got, ["x1", "y1", "x2", "y2"]);
 });
 
-test("who comes within 500 ms of an answer gets it without a request, and later not", async () => {
+test("a subscriber within 500 ms of a result gets it without a request, and later not", async () => {
   const { environment, manager } = started();
   let calls = 0;
   const got = [];
@@ -66,7 +66,7 @@ test("at most three requests are in flight, and the others come in the order in 
   const order = [];
   const polls = ["a", "b", "c", "d", "e"].map((key) => {
     const { calls, poll } = held();
-    manager.register(key, (asked) => (order.push(key), poll(asked)), 1_000);
+    manager.register(key, (signal) => (order.push(key), poll(signal)), 1_000);
     return calls;
   });
   await settled();
@@ -86,12 +86,12 @@ test("at most three requests are in flight, and the others come in the order in 
 
 test("a failing poll waits 2, 4, 8, 16 and 16 s, then stops until it is touched", async () => {
   const { environment, manager } = started();
-  const looks = [];
+  const polledAt = [];
   const errors = [];
   const registration = manager.register(
     "a",
     () => {
-      looks.push(environment.time);
+      polledAt.push(environment.time);
       throw new Error("gone");
     },
     1_000,
@@ -100,34 +100,34 @@ test("a failing poll waits 2, 4, 8, 16 and 16 s, then stops until it is touched"
 
   await environment.advance(300_000);
 
-  assert.deepEqual(looks, [0, 2_000, 6_000, 14_000, 30_000, 46_000]);
+  assert.deepEqual(polledAt, [0, 2_000, 6_000, 14_000, 30_000, 46_000]);
   assert.equal(errors.length, 6);
   assert.ok(registration.state.stopped);
   assert.equal(environment.pending, 0);
   manager.touch();
   await environment.advance(0);
-  assert.equal(looks.length, 7);
+  assert.equal(polledAt.length, 7);
 });
 
 test("a success clears the failures at once", async () => {
   const { environment, manager } = started();
-  const looks = [];
+  const polledAt = [];
   const registration = manager.register(
     "a",
     () => {
-      looks.push(environment.time);
-      if (looks.length < 3) throw new Error("gone");
+      polledAt.push(environment.time);
+      if (polledAt.length < 3) throw new Error("gone");
     },
     1_000,
   );
 
   await environment.advance(7_000);
 
-  assert.deepEqual(looks, [0, 2_000, 6_000, 7_000]);
+  assert.deepEqual(polledAt, [0, 2_000, 6_000, 7_000]);
   assert.equal(registration.state.failures, 0);
 });
 
-test("the result of an unregistered poll goes nowhere, also not to the next who registers the key", async () => {
+test("the result of an unregistered poll is dropped, also for the next registration of the key", async () => {
   const { manager } = started();
   const { calls, poll } = held();
   const got = [];
@@ -147,7 +147,7 @@ test("the result of an unregistered poll goes nowhere, also not to the next who 
   assert.deepEqual(got, ["second new"]);
 });
 
-test("an aborted request gives its place to the next", async () => {
+test("an aborted request frees its slot for the next", async () => {
   const { manager } = started({ maxConcurrent: 1 });
   const { poll } = held();
   const first = manager.register("a", poll, 1_000);
@@ -162,30 +162,30 @@ test("an aborted request gives its place to the next", async () => {
   assert.ok(called);
 });
 
-test("a pause begins no looks, keeps everything, and its time does not count as time without news", async () => {
+test("a pause starts no polls, keeps everything, and its time does not count as time without news", async () => {
   const { environment, manager } = started();
-  const looks = [];
-  const registration = manager.register("a", () => (looks.push(environment.time), "same"));
+  const polledAt = [];
+  const registration = manager.register("a", () => (polledAt.push(environment.time), "same"));
   await environment.advance(10_000);
   manager.pause();
   assert.equal(environment.pending, 0);
 
   await environment.advance(600_000);
-  assert.equal(looks.length, 11);
+  assert.equal(polledAt.length, 11);
   manager.resume();
   await environment.advance(0);
 
-  assert.equal(looks.at(-1), 610_000);
+  assert.equal(polledAt.at(-1), 610_000);
   assert.ok(!registration.state.stopped);
 });
 
-test("after a pause, what is failing waits for the rest of its backoff", async () => {
+test("after a pause, a failing key waits for the rest of its backoff", async () => {
   const { environment, manager } = started();
-  const looks = [];
+  const polledAt = [];
   manager.register(
     "a",
     () => {
-      looks.push(environment.time);
+      polledAt.push(environment.time);
       throw new Error("gone");
     },
     1_000,
@@ -197,7 +197,7 @@ test("after a pause, what is failing waits for the rest of its backoff", async (
   manager.resume();
   await environment.advance(2_000);
 
-  assert.deepEqual(looks, [0, 2_000]);
+  assert.deepEqual(polledAt, [0, 2_000]);
 });
 
 test("a ramp stops after two minutes without news and leaves no timer", async () => {
@@ -212,22 +212,22 @@ test("a ramp stops after two minutes without news and leaves no timer", async ()
 
 test("on a phone delays are twice as long, but not the backoff", async () => {
   const { environment, manager } = started({ slowdown: () => 2 });
-  const looks = [];
+  const polledAt = [];
   manager.register(
     "a",
     () => {
-      looks.push(environment.time);
-      if (looks.length === 2) throw new Error("gone");
+      polledAt.push(environment.time);
+      if (polledAt.length === 2) throw new Error("gone");
     },
     1_000,
   );
 
   await environment.advance(6_000);
 
-  assert.deepEqual(looks, [0, 2_000, 4_000, 6_000]);
+  assert.deepEqual(polledAt, [0, 2_000, 4_000, 6_000]);
 });
 
-test("a poll that never answers fails after 30 s and is aborted", async () => {
+test("a poll that never responds fails after 30 s and is aborted", async () => {
   const { environment, manager } = started();
   const { calls, poll } = held();
   const errors = [];
@@ -239,7 +239,7 @@ test("a poll that never answers fails after 30 s and is aborted", async () => {
   assert.ok(calls[0].signal.aborted);
 });
 
-test("fetch asks once, shares the answer, and forgets it after the cache's time", async () => {
+test("fetch sends one request, shares the result, and forgets it after the cache's time", async () => {
   const { environment, manager } = started();
   const { calls, poll } = held();
   const both = Promise.all([manager.fetch("a", poll), manager.fetch("a", poll)]);
@@ -254,7 +254,7 @@ test("fetch asks once, shares the answer, and forgets it after the cache's time"
   assert.equal(environment.pending, 0);
 });
 
-test("what a fetched poll throws reaches all who wait for it", async () => {
+test("an error of a fetched poll reaches every waiting caller", async () => {
   const { manager } = started();
   const poll = () => Promise.reject(new Error("gone"));
 
@@ -266,7 +266,7 @@ test("what a fetched poll throws reaches all who wait for it", async () => {
   );
 });
 
-test("a refresh drops the answer that is under way, and whoever waits gets the new one", async () => {
+test("a refresh drops the result that is under way, and waiting callers get the new one", async () => {
   const { manager } = started();
   const { calls, poll } = held();
   const waiting = manager.fetch("a", poll);
@@ -280,7 +280,7 @@ test("a refresh drops the answer that is under way, and whoever waits gets the n
   assert.equal(await waiting, "new");
 });
 
-test("a subscriber that throws hurts nobody else and hears of it", async () => {
+test("a subscriber that throws affects no other and is notified", async () => {
   const { environment, manager } = started();
   const got = [];
   manager.register("a", () => 1, 1_000, {
@@ -296,10 +296,10 @@ test("a subscriber that throws hurts nobody else and hears of it", async () => {
   assert.deepEqual(got, ["mine", 1]);
 });
 
-test("the shared poll goes on for who is left, as often as that one wants", async () => {
+test("the shared poll continues for the remaining subscriber, at its interval", async () => {
   const { environment, manager } = started();
-  const looks = [];
-  const poll = () => looks.push(environment.time);
+  const polledAt = [];
+  const poll = () => polledAt.push(environment.time);
   const eager = manager.register("a", poll, 1_000);
   manager.register("a", poll, 4_000);
   await environment.advance(1_000);
@@ -307,10 +307,10 @@ test("the shared poll goes on for who is left, as often as that one wants", asyn
   eager.dispose();
   await environment.advance(8_000);
 
-  assert.deepEqual(looks, [0, 1_000, 5_000, 9_000]);
+  assert.deepEqual(polledAt, [0, 1_000, 5_000, 9_000]);
 });
 
-test("unregister takes out the latest of a key, and again does nothing", async () => {
+test("unregister removes the latest registration of a key, and again does nothing", async () => {
   const { environment, manager } = started();
   manager.register("a", () => 1, 1_000);
   manager.unregister("a");
@@ -323,7 +323,7 @@ test("unregister takes out the latest of a key, and again does nothing", async (
   assert.equal(environment.pending, 0);
 });
 
-test("a closed manager rejects who waits, leaves no timer and takes nobody in", async () => {
+test("a closed manager rejects waiting callers, leaves no timer and refuses registrations", async () => {
   const { environment, manager } = started();
   const { poll } = held();
   const waiting = manager.fetch("a", poll);
@@ -341,7 +341,7 @@ test("there is one manager for the page", () => {
   assert.ok(pollingManager instanceof PollingManager);
 });
 
-test("with the last who waits for it, a fetched request is aborted", async () => {
+test("a fetched request is aborted with its last waiting caller", async () => {
   const { environment, manager } = started();
   const { calls, poll } = held();
   const leaving = [new AbortController(), new AbortController()];

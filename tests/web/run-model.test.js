@@ -76,7 +76,7 @@ test("events of the first attempt leave the view when a second one begins", () =
 });
 
 test("one producer of two attempts misses nothing, and an attempt is silent by its own events", () => {
-  const told = (type, at, number, payload = {}) => ({
+  const event = (type, at, number, payload = {}) => ({
     run_id: "wf-1",
     event_id: `${number}`,
     type,
@@ -87,12 +87,12 @@ test("one producer of two attempts misses nothing, and an attempt is silent by i
   });
   const model = new RunModel("wf-1", () => NOW_MS);
   model.add([
-    told("workflow_start", 1000, 1, { attempt: "aaaaaaaa" }),
-    told("workflow_start", 5000, 2, { attempt: "bbbbbbbb" }),
+    event("workflow_start", 1000, 1, { attempt: "aaaaaaaa" }),
+    event("workflow_start", 5000, 2, { attempt: "bbbbbbbb" }),
   ]);
   model.add([
-    { ...told("workflow_start", 900, 1, { attempt: "aaaaaaaa" }), event_id: "q1", producer: "q" },
-    { ...told("note", 99_000, 2), event_id: "q2", producer: "q" },
+    { ...event("workflow_start", 900, 1, { attempt: "aaaaaaaa" }), event_id: "q1", producer: "q" },
+    { ...event("note", 99_000, 2), event_id: "q2", producer: "q" },
   ]);
   model.markCaughtUp();
 
@@ -130,7 +130,7 @@ test("an attempt without an ending is unknown once another has begun", () => {
   assert.equal(endText(model.summary, NOW_MS), `ended ${betweenText([31_000, null], NOW_MS)}`);
 });
 
-test("a run died once the server has observed it, until its events say otherwise", () => {
+test("a run died once the server has observed it, until its events state otherwise", () => {
   const isDeath = ({ payload }) => payload.status === "died";
   const model = modelOf("a process killed with SIGKILL", (event) => !isDeath(event));
   const observed = modelOf("a process killed with SIGKILL").summary;

@@ -26,7 +26,7 @@ test("an interval means exactly that, none means the ramp", () => {
   assert.ok(scheduleFor() instanceof Ramp);
 });
 
-test("a ramp looks every second for 30 s, then ever more seldom up to 5 s, and stops after 2 minutes", () => {
+test("a ramp polls every second for 30 s, then ever more seldom up to 5 s, and stops after 2 minutes", () => {
   const { delays, now } = delaysOf(new Ramp());
 
   assert.deepEqual(delays.slice(0, 30), Array(30).fill(1_000));
@@ -43,7 +43,7 @@ test("news keeps a ramp alive and does not quicken it", () => {
   assert.equal(ramp.reason, null);
 });
 
-test("a ramp that has stopped says why and begins again when it is touched", () => {
+test("a ramp that has stopped has a reason and starts again when it is touched", () => {
   const stopped = new Ramp().afterPoll(0, true).afterPoll(120_000, false);
 
   assert.equal(stopped.delay, null);
@@ -59,7 +59,7 @@ test("the soonest of several schedules decides, and one that leaves is forgotten
   assert.equal(new Soonest().reason, "no subscribers");
 });
 
-test("what is no interval is refused", () => {
+test("an invalid interval is refused", () => {
   for (const wrong of [0, -1, NaN, Infinity, "2000"]) {
     assert.throws(() => new Fixed(/** @type {number} */ (wrong)), RangeError);
   }
@@ -85,7 +85,7 @@ test("a feed's backoff never gives up, however long the night", () => {
   assert.equal(FEED_BACKOFF.failed(() => 1).delay, 750);
 });
 
-test("a cadence says why it waits, and interest does not mend what fails", () => {
+test("a cadence states why it waits, and interest does not reset failures", () => {
   const failing = new Cadence(new Fixed(1_000))
     .failed(new TypeError("no network"))
     .failed(new Error("gone"));

@@ -26,12 +26,12 @@ function serving() {
     created_at: AT,
     last_updated: AT,
   };
-  const server = { turn, answers: [], isAway: false };
+  const server = { turn, statuses: [], isAway: false };
   const fetch = async (_address, { headers }) => {
     if (server.isAway) throw new TypeError("fetch failed");
     const tag = `W/"${server.turn.status}-${server.turn.blocks.length}"`;
     const isKnown = headers["If-None-Match"] === tag;
-    server.answers.push(isKnown ? 304 : 200);
+    server.statuses.push(isKnown ? 304 : 200);
     return isKnown
       ? new Response(null, { status: 304 })
       : Response.json(server.turn, { headers: { ETag: tag } });
@@ -45,38 +45,38 @@ function serving() {
 }
 
 function polled({ api, manager }, options = {}) {
-  const heard = [];
+  const received = [];
   const polling = new SessionPolling({
     api,
     manager,
     projectId: "p",
     sessionId: "s",
     turnId: "t",
-    onUpdate: ({ status, blocks }) => heard.push(`update ${status} ${blocks.length}`),
-    onComplete: ({ status }) => heard.push(`complete ${status}`),
-    onError: (error) => heard.push(`error ${error.message}`),
+    onUpdate: ({ status, blocks }) => received.push(`update ${status} ${blocks.length}`),
+    onComplete: ({ status }) => received.push(`complete ${status}`),
+    onError: (error) => received.push(`error ${error.message}`),
     ...options,
   });
-  return { heard, polling };
+  return { received, polling };
 }
 
-test("it looks every 2 s, tells each change once, and stops when the turn is completed", async () => {
+test("it polls every 2 s, reports each change once, and stops when the turn is completed", async () => {
   const serve = serving();
   const { environment, server, manager } = serve;
-  const { heard, polling } = polled(serve);
+  const { received, polling } = polled(serve);
   await environment.advance(4_000);
   server.turn = { ...server.turn, status: "running", blocks: [block(0)] };
   await environment.advance(2_000);
   server.turn = { ...server.turn, status: "completed", completed_at: AT };
   await environment.advance(60_000);
 
-  assert.deepEqual(heard, [
+  assert.deepEqual(received, [
     "update pending 0",
     "update running 1",
     "update completed 1",
     "complete completed",
   ]);
-  assert.deepEqual(server.answers, [200, 304, 304, 200, 200]);
+  assert.deepEqual(server.statuses, [200, 304, 304, 200, 200]);
   assert.deepEqual(polling.turn.completed_at, new Date(AT));
   assert.equal(polling.turn.started_at, undefined);
   assert.equal(polling.isPolling, false);
@@ -88,13 +88,13 @@ test("an end that adds no block is seen", async () => {
   const serve = serving();
   const { environment, server } = serve;
   server.turn.blocks = [block(0)];
-  const { heard } = polled(serve);
+  const { received } = polled(serve);
   await environment.advance(10);
 
   server.turn = { ...server.turn, status: "failed", error: "interrupted" };
   await environment.advance(2_000);
 
-  assert.deepEqual(heard.slice(1), ["update failed 1", "error interrupted"]);
+  assert.deepEqual(received.slice(1), ["update failed 1", "error interrupted"]);
 });
 
 test("a failed turn is an error that holds the turn", async () => {
@@ -108,23 +108,23 @@ test("a failed turn is an error that holds the turn", async () => {
   assert.equal(polling.error.turn.error, "out of memory");
 });
 
-test("two who look at one turn cost one request, and each hears everything", async () => {
+test("two pollers of one turn cost one request, and each receives everything", async () => {
   const serve = serving();
   const [one, other] = [polled(serve), polled(serve)];
 
   await serve.environment.advance(2_000);
 
-  assert.deepEqual(serve.server.answers, [200, 304]);
-  assert.deepEqual(one.heard, other.heard);
+  assert.deepEqual(serve.server.statuses, [200, 304]);
+  assert.deepEqual(one.received, other.received);
 });
 
-test("a look that fails is told, and the error is gone with the next answer", async () => {
+test("a poll that fails is reported, and the error is gone with the next response", async () => {
   const serve = serving();
   const { environment, server } = serve;
   server.isAway = true;
-  const { heard, polling } = polled(serve);
+  const { received, polling } = polled(serve);
   await environment.advance(10);
-  assert.match(heard[0], /^error No response from/);
+  assert.match(received[0], /^error No response from/);
   assert.ok(polling.isPolling);
 
   server.isAway = false;
@@ -134,13 +134,13 @@ test("a look that fails is told, and the error is gone with the next answer", as
   assert.equal(polling.turn.status, "pending");
 });
 
-test("one who stops hears nothing more, also not of a look under way", async () => {
+test("a subscriber that stops receives nothing more, also not from a poll under way", async () => {
   const serve = serving();
-  const { heard, polling } = polled(serve);
+  const { received, polling } = polled(serve);
 
   polling.stop();
   await serve.environment.advance(10_000);
 
-  assert.deepEqual(heard, []);
+  assert.deepEqual(received, []);
   assert.equal(serve.environment.pending, 0);
 });

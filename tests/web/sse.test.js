@@ -12,7 +12,7 @@ const MESSAGES = [
   { event: "message", data: "é", id: "" },
 ];
 
-test("messages come out as the standard says", () => {
+test("messages are parsed as the standard requires", () => {
   assert.deepEqual(new SseParser().push(TEXT), MESSAGES);
 });
 
@@ -26,6 +26,6 @@ test("it does not matter where the text is cut", () => {
   }
 });
 
-test("an id with a null character is no id", () => {
+test("an id with a null character is not an id", () => {
   assert.equal(new SseParser().push("id: a\0b\ndata: x\n\n")[0]?.id, "");
 });

@@ -26,7 +26,7 @@ const blockMessage = (turn_id, id, sequence) => ({
   data: { topic: "t", turn_id, block: { id, sequence } },
 });
 
-test("a new answer shares what equals the previous one", () => {
+test("a new response shares what equals the previous one", () => {
   const before = { a: [{ b: 1 }, { b: 2 }], c: { d: null } };
 
   const after = shareUnchanged(before, { a: [{ b: 1 }, { b: 3 }, { b: 4 }], c: { d: null } });
@@ -43,7 +43,7 @@ test("a new answer shares what equals the previous one", () => {
   assert.deepEqual(shareUnchanged([1], { 0: 1 }), { 0: 1 });
 });
 
-test("one block of an answer is one object, however often its turn is read", () => {
+test("one block of a response is one object, however often its turn is read", () => {
   const wire = {
     id: "t",
     created_at: "2025-01-06T10:00:00Z",
@@ -78,7 +78,7 @@ test("a run grows as its events come, and a tool call is paired by its call id",
   assert.equal(run.summary(9_000)?.duration_ms, 1_000);
 });
 
-test("a producer's own word beats one that was written for it", () => {
+test("a producer's own ending beats one that was written for it", () => {
   const written = event("2", "workflow_error", { occurred_at: 900, payload: { written_for: "p" } });
 
   assert.equal(
@@ -102,7 +102,7 @@ test("a hundred thousand events fold to their calls", () => {
   assert.equal(run.calls().length, 50_000);
 });
 
-test("numbers in any order are kept as ranges, and gaps are named", () => {
+test("numbers in any order are stored as ranges, and gaps are named", () => {
   const numbers = new NumberSet();
   for (const number of [5, 1, 2, 9, 6, 5, 4]) numbers.add(number);
 
@@ -145,7 +145,7 @@ test("blocks join their turns in any order, once, and may move", () => {
   );
 });
 
-test("a turn that is told again after a newer one changes nothing", () => {
+test("a turn that is reported again after a newer one changes nothing", () => {
   const state = new TurnState();
   state.apply(turnMessage("t", 1, "2025-01-06T10:00:02.000Z", { status: "completed" }));
 

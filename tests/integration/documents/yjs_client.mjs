@@ -41,9 +41,9 @@ const actions = {
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const asked = JSON.parse(line);
+  const request = JSON.parse(line);
   try {
-    const answer = actions[asked.action](document(asked.doc), asked);
+    const answer = actions[request.action](document(request.doc), request);
     console.log(JSON.stringify({ answer: answer ?? null }));
   } catch (error) {
     console.log(JSON.stringify({ error: String(error?.stack ?? error) }));

@@ -38,7 +38,7 @@ export class FeedServer {
   }
 
   /** @param {string} message */
-  say(message) {
+  announce(message) {
     for (const viewer of [...this.viewers]) viewer.send(`event: ${message}\ndata: {}\n\n`);
   }
 

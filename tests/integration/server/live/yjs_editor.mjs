@@ -46,7 +46,7 @@ socket.on("message", (data) => {
 
 createInterface({ input: process.stdin })
   .on("line", (line) => {
-    const [position, said] = JSON.parse(line);
-    text.insert(position, said);
+    const [position, inserted] = JSON.parse(line);
+    text.insert(position, inserted);
   })
   .on("close", () => socket.close());

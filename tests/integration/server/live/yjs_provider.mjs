@@ -17,21 +17,21 @@ const provider = new WebsocketProvider(server, room, doc, {
   maxBackoffTime: 500,
 });
 
-function tell() {
+function report() {
   const people = [...provider.awareness.getStates().values()].map((state) => state.name).filter(Boolean);
   console.log(JSON.stringify({ text: text.toString(), synced: provider.synced, people: people.sort() }));
 }
 
 provider.awareness.setLocalStateField("name", name);
-provider.on("sync", tell);
-provider.on("status", tell);
-provider.awareness.on("change", tell);
-text.observe(tell);
+provider.on("sync", report);
+provider.on("status", report);
+provider.awareness.on("change", report);
+text.observe(report);
 
 createInterface({ input: process.stdin })
   .on("line", (line) => {
-    const [position, said] = JSON.parse(line);
-    text.insert(position, said);
+    const [position, inserted] = JSON.parse(line);
+    text.insert(position, inserted);
   })
   .on("close", () => {
     provider.destroy();
