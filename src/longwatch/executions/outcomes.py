@@ -174,7 +174,7 @@ def _combine_stage(stage: Stage, outcomes: list[Outcome], mode: Mode) -> Outcome
         and decided[item.item_id][0].job_id != job.job_id
     ]
     forgotten = [
-        f"job {job.job_id} no longer exists; its {mode.terms.item}s had ended"
+        f"job {job.job_id} is no longer listed; its {mode.terms.item}s had ended"
         for job in stage.jobs
         if job.state is JobState.MISSING
     ]

@@ -105,7 +105,7 @@ def _own_verdict(case: Case, verdict: Verdict) -> Iterator[str]:
     if truth is None:
         yield f"false verdict {verdict.status} from {asked:.0f} s: nothing was certain then"
     elif truth is Status.UNKNOWN:
-        if not any("no longer exists" in warning for warning in verdict.warnings):
+        if not any("is no longer listed" in warning for warning in verdict.warnings):
             yield f"verdict {verdict.status} on a job that was lost, without a warning"
     elif truth is not verdict.status:
         yield f"false verdict {verdict.status} from {asked:.0f} s: it was {truth}"

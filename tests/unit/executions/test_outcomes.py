@@ -181,7 +181,7 @@ def test_a_forgotten_job_is_reported_in_a_warning() -> None:
     )
 
     assert outcome is not None
-    assert outcome.warnings == ("job j-1 no longer exists; its servers had ended",)
+    assert outcome.warnings == ("job j-1 is no longer listed; its servers had ended",)
 
 
 GOOD, BAD, OPEN = (
