@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import InvalidSettings
 from longwatch.settings_catalog import (
@@ -23,6 +23,9 @@ from longwatch.settings_catalog import (
     SETTINGS,
     Setting,
 )
+
+if TYPE_CHECKING:
+    from longwatch.model.prices import Price
 
 __all__ = [
     "AGENTIFY_FILE",
@@ -73,6 +76,7 @@ class Settings:
     server_allow_origins: tuple[str, ...] = ()
     server_trusted_proxies: tuple[str, ...] = ()
     watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `executions.sources`
+    prices: Mapping[str, Price] = field(default_factory=dict)  # by the name of the model
     origins: Mapping[str, str] = field(default_factory=dict)  # key -> file, variable or `default`
     file: Path | None = None
 
@@ -99,6 +103,7 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     watches: Any = tables.pop("watches", {})
     if not isinstance(watches, Mapping):
         mistakes.append(f"{file}: invalid watches {watches!r}. Use tables such as [watches.deploys]")
+    prices = _read_prices(tables.pop("prices", {}), str(file), mistakes)
     from_file = _flatten(tables)
     agentify_file = _first_file(folders, AGENTIFY_FILE)
     agentify = _read_agentify(agentify_file, mistakes) if agentify_file else {}
@@ -132,7 +137,7 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
         values["documents"] = absolute_journal(values["documents"], base.get(origins["documents"], here))
     outbox = Path(values["outbox"] or data / "outbox.db").expanduser()
     values["outbox"] = str(base.get(origins["recording.outbox"], here) / outbox)
-    return Settings(**values, watches=watches, origins=origins, file=file)
+    return Settings(**values, watches=watches, prices=prices, origins=origins, file=file)
 
 
 def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes: list[str]) -> Path | None:
@@ -215,6 +220,20 @@ def _read_toml(path: Path, mistakes: list[str]) -> dict[str, object]:
     except (OSError, ValueError) as error:
         mistakes.append(f"{path}: {error}")
         return {}
+
+
+def _read_prices(table: object, origin: str, mistakes: list[str]) -> Mapping[str, Price]:
+    """The table `[prices]`: names of models, each with its prices."""
+    if not table:
+        return {}
+    from longwatch.model.price_tables import parse_prices  # only readers of usage need it
+
+    if not isinstance(table, Mapping):
+        mistakes.append(f'{origin}: invalid prices {table!r}. Use tables such as [prices."gpt-4o"]')
+        return {}
+    prices, found = parse_prices(table)
+    mistakes += [f"{origin}: {mistake}" for mistake in found]
+    return prices
 
 
 def _read_agentify(path: Path, mistakes: list[str]) -> dict[str, object]:

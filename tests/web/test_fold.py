@@ -76,7 +76,8 @@ def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
     run = fold(events)
     assert run is not None
     view = dict(vars(RunDetails.of_attempt(run, run, now_ms=now_ms)))
-    del view["attempt"]
+    for name in ("attempt", "usage", "usage_by_agent", "waiting", "waiting_ms"):  # only the server has them
+        del view[name]
     return json.loads(json.dumps(view, default=vars))
 
 

@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "import": ("longwatch.cli.commands.import_", "Read events from JSON lines."),
     "ship": ("longwatch.cli.commands.ship", "Deliver the events that wait in the outbox."),
     "prune": ("longwatch.cli.commands.prune", "Delete old events."),
+    "prices": ("longwatch.cli.commands.prices", "List the prices of tokens, or import them."),
     "executions": ("longwatch.cli.commands.executions", "Watch work that runs in other systems."),
     "serve": ("longwatch.cli.commands.serve", "Serve the API and the page."),
     "package": ("longwatch.cli.commands.package", "Build the Lambda code and the state machine."),

@@ -253,6 +253,11 @@ def _with_leftovers(found: Liveness) -> Liveness:
 
 
 def with_liveness(run: RunSummary, liveness: Liveness) -> RunSummary:
-    """The run as it stands by this observation: died, or as its events state. Nothing is written."""
+    """The run as it stands by this observation: died, or as its events state. Nothing is written.
+
+    A process that has exited waits for nothing any more.
+    """
+    if liveness.gone and run.waits:
+        run = run.without_waits_of(liveness.gone)
     ending = liveness.ending
     return run if ending is None else replace(run, lifecycle=run.lifecycle.with_ending(ending))

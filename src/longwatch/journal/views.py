@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
+from longwatch.journal.usage_views import CallUsage, UsageView, WaitView, model_call_fields, usage_by_agent
 from longwatch.model.json_schema import OPEN, STRICT, JsonSchema
+from longwatch.model.prices import NO_PRICES, Prices, totals
 from longwatch.model.run import Call, Condition, Run, RunSummary, conditions
+from longwatch.model.usage import total_usage
 
 if TYPE_CHECKING:
     from longwatch.journal.verify import ProducerVerification, Verification
@@ -86,15 +89,20 @@ class RunLine:
     last_event_at: int
     expired_before: int | None
     attempts: list[AttemptView]
+    usage: Annotated[UsageView | None, JsonSchema("Of all attempts; null without a model call.")]
+    waiting: Annotated[list[WaitView], JsonSchema("Open waits, the longest first.")]
+    waiting_ms: Annotated[dict[str, int], JsonSchema("Reason → milliseconds of the waits that ended.")]
     conditions: list[ConditionView]
 
     @classmethod
-    def of(cls, run: RunSummary, *, now_ms: int, observed: Sequence[Condition] = ()) -> Self:
+    def of(
+        cls, run: RunSummary, *, now_ms: int, observed: Sequence[Condition] = (), prices: Prices = NO_PRICES
+    ) -> Self:
         found = _condition_views(Run(run), now_ms, observed)
-        return cls(**summary_fields(run, now_ms=now_ms), conditions=found)
+        return cls(**summary_fields(run, now_ms=now_ms, prices=prices), conditions=found)
 
 
-def summary_fields(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
+def summary_fields(run: RunSummary, *, now_ms: int, prices: Prices = NO_PRICES) -> dict[str, Any]:
     """The fields of a `RunLine` except its conditions, which hold only at this moment."""
     return {
         "run_id": run.run_id,
@@ -116,6 +124,9 @@ def summary_fields(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
         "last_event_at": run.last_event_at,
         "expired_before": run.expired_before,
         "attempts": _attempt_views(run),
+        "usage": UsageView.of(run.totals.usage, prices),
+        "waiting": [WaitView.of(wait) for wait in run.waiting],
+        "waiting_ms": dict(sorted(run.totals.waited_ms.items())),
     }
 
 
@@ -137,11 +148,17 @@ class RunList:
     runs: list[RunLine]
     cursor: Annotated[str | None, JsonSchema("For `after`; null at the end.")]
     hint: Annotated[str | None, JsonSchema("Which runs of other producers may be missing, and what to do.")]
+    usage: Annotated[UsageView | None, JsonSchema("Of these runs together; null without a model call.")]
+
+
+def usage_of_runs(runs: Iterable[RunSummary], prices: Prices = NO_PRICES) -> UsageView | None:
+    """The usage of the runs of a list together."""
+    return UsageView.of(total_usage(run.totals.usage for run in runs), prices)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallView:
-    """One agent span, tool call or node."""
+    """One agent span, tool call, model call or node."""
 
     __pydantic_config__ = STRICT
 
@@ -157,9 +174,23 @@ class CallView:
     error: str | None
 
 
-def call_fields(call: Call, *, run_has_ended: bool) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class ModelCallView(CallView):
+    """One call of a model. Unknown values are null."""
+
+    model: Annotated[str | None, JsonSchema("As requested.")]
+    response_model: Annotated[str | None, JsonSchema("As the provider states it.")]
+    provider: str | None
+    usage: CallUsage | None
+    cost: Annotated[float | None, JsonSchema("US dollars; null without a known price.")]
+    finish_reasons: list[str] | None
+    time_to_first_token_ms: float | None
+    chunk_count: Annotated[int | None, JsonSchema("Of a streamed response.")]
+
+
+def call_fields(call: Call, *, run_has_ended: bool, prices: Prices = NO_PRICES) -> dict[str, Any]:
     """The fields of a `CallView`. A run may have many calls, and a dict costs a third of an instance."""
-    return {
+    fields = {
         "call_id": call.call_id,
         "kind": call.kind,
         "name": call.name,
@@ -171,6 +202,9 @@ def call_fields(call: Call, *, run_has_ended: bool) -> dict[str, Any]:
         "duration_ms": call.duration_ms,
         "error": call.end.error if call.end else None,
     }
+    if call.kind == "model" and (facts := call.model) is not None:
+        fields |= model_call_fields(facts, prices)
+    return fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +224,10 @@ class RunDetails(RunLine):
 
     counts: Annotated[dict[str, int], JsonSchema("Event type → number of events.")]
     producers: dict[str, ProducerView]
-    calls: list[CallView]
+    calls: list[ModelCallView | CallView]
+    usage_by_agent: Annotated[
+        dict[str, UsageView], JsonSchema("Agent → usage of the models that it called itself.")
+    ]
     attempt: Annotated[int, JsonSchema("The number of the shown attempt.")]
 
     @classmethod
@@ -202,6 +239,7 @@ class RunDetails(RunLine):
         now_ms: int,
         attempt: int | None = None,
         observed: Sequence[Condition] = (),
+        prices: Prices = NO_PRICES,
     ) -> Self:
         """One attempt at a run, by default the last. `shown` is the run at that attempt; `observed` are
         conditions of the processes of the last one.
@@ -209,7 +247,9 @@ class RunDetails(RunLine):
         attempts = len(run.summary.attempts)
         number = attempts if attempt is None else attempt
         has_ended = shown.summary.ending is not None
-        fields = summary_fields(shown.summary, now_ms=now_ms) | {"attempts": _attempt_views(run.summary)}
+        fields = summary_fields(shown.summary, now_ms=now_ms, prices=prices)
+        fields["attempts"] = _attempt_views(run.summary)
+        calls = shown.ordered_calls()
         return cls(
             **fields,
             conditions=_condition_views(shown, now_ms, observed if number == attempts else ()),
@@ -223,9 +263,13 @@ class RunDetails(RunLine):
                 for name, tally in sorted(shown.producers.items())
             },
             calls=cast(
-                "list[CallView]",
-                [call_fields(call, run_has_ended=has_ended) for call in shown.ordered_calls()],
+                "list[ModelCallView | CallView]",
+                [call_fields(call, run_has_ended=has_ended, prices=prices) for call in calls],
             ),
+            usage_by_agent={
+                name: UsageView.of_totals(totals(usage, prices))
+                for name, usage in usage_by_agent(calls).items()
+            },
             attempt=number,
         )
 

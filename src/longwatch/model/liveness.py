@@ -26,7 +26,7 @@ _BY_SEVERITY = ("crowded", "no heartbeat", "unattended", "undelivered")
 class Condition:
     """Something true of a run at this moment that is not part of its history."""
 
-    name: str  # silent, missing, no heartbeat, unattended, undelivered, unreadable or crowded
+    name: str  # waiting, silent, missing, no heartbeat, unattended, undelivered, unreadable or crowded
     message: str
     since: int | None = None  # epoch ms, if that is not the time of the last event
 
@@ -53,6 +53,7 @@ class Liveness:
 
     death: Event | None = None  # the ending to write for a run that died
     conditions: tuple[Condition, ...] = ()
+    gone: frozenset[str] = frozenset()  # producers whose process has exited while others still run
 
     @property
     def ending(self) -> Ending | None:
@@ -93,7 +94,8 @@ def judge(
         return ALIVE  # another machine with the same ID, such as a clone or a container image
     alive = [member for member, found in seen if found.presence is Presence.ALIVE]
     if alive:
-        return Liveness(conditions=tuple(_unattended(members, alive)))
+        gone = frozenset(each.producer for each, found in seen if found.presence is Presence.GONE)
+        return Liveness(conditions=tuple(_unattended(members, alive)), gone=gone)
     if not any(each.is_owner for each in members):
         return ALIVE
     undelivered = [member for member, found in seen if found.has_undelivered]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from longwatch.model.event import number_of, text_of
-from longwatch.model.usage import ModelUsage, usage_of
+from longwatch.model.usage import ModelUsage, TokenCounts, TokenGroup, token_group, usage_of
 
 SPAN_LAYERS = frozenset({"otel", "otlp"})
 CLIENT_LAYERS = frozenset({"openai", "anthropic", "bedrock"})
@@ -60,6 +60,16 @@ class ModelFacts:
     def response_key(self, call_id: str) -> str:
         """Equal for the records of one response."""
         return f"response {self.response_id}" if self.response_id else f"call {self.same_as or call_id}"
+
+    def tokens(self) -> tuple[TokenGroup, TokenCounts] | None:
+        """The tokens of the call, grouped by what decides their price; None if a count is missing."""
+        return token_group(
+            self.usage,
+            provider=self.provider,
+            operation=self.operation,
+            model=self.model,
+            response_model=self.response_model,
+        )
 
     def completed(self, other: ModelFacts) -> ModelFacts:
         """These facts, and the other's where these are unknown."""

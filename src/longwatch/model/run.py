@@ -160,6 +160,10 @@ class Run:
         return belongs
 
     @property
+    def model_calls(self) -> list[Call]:
+        return [call for call in self.ordered_calls() if call.kind == "model"]
+
+    @property
     def tool_calls(self) -> list[Call]:
         return [call for call in self.ordered_calls() if call.kind == "tool"]
 
@@ -271,7 +275,9 @@ def conditions(
     """
     found: list[Condition] = []
     quiet_ms = now_ms - run.summary.attempt_active_at
-    if run.summary.ending is None and quiet_ms > silent_after_ms:
+    waits = run.summary.waiting
+    found += [Condition("waiting", wait.text, since=wait.since) for wait in waits]
+    if run.summary.ending is None and quiet_ms > silent_after_ms and not waits:
         found.append(Condition("silent", f"no event for {quiet_ms // 1000} s; the run is still open"))
     unreadable = run.counts.get(UNREADABLE, 0)
     if unreadable:

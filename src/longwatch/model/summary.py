@@ -7,7 +7,7 @@ between two endings.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from longwatch.model.attempts import FACT_TYPES, NO_FACTS, Attempt, Lifecycle, lifecycle_of
 from longwatch.model.endings import (
@@ -21,6 +21,8 @@ from longwatch.model.endings import (
     is_activity,
 )
 from longwatch.model.event import Event, Order, run_duration_ms, text_of, tool_status
+from longwatch.model.totals import NO_TOTALS, TOTAL_TYPES, RunTotals, totals_of
+from longwatch.model.waiting import Wait, Waits, merge_waits, waits_of
 
 __all__ = [
     "ENDS",
@@ -116,6 +118,8 @@ class RunSummary:
     expired_before: int | None = None  # events that occurred before this time have been deleted
     is_active: bool = True  # False: all events are from observers, also that of `last_order`
     activity: Activity = ()
+    totals: RunTotals = field(default=NO_TOTALS, hash=False)  # of all attempts
+    waits: Waits = ()  # those that are open and the latest
 
     @property
     def kind(self) -> str:
@@ -200,6 +204,27 @@ class RunSummary:
         own = [at for at, producer in self.activity if named.get(producer) in current]
         return max([self.attempt_started_at, *own])
 
+    @property
+    def waiting(self) -> tuple[Wait, ...]:
+        """The waits of the last attempt that are open, the longest first.
+
+        A run that has ended waits for nothing, and neither does a producer that has closed.
+        """
+        open_waits = [wait for wait in self.waits if wait.is_open]
+        if not open_waits or self.ending is not None:
+            return ()
+        closed = {producer for _, producer in self.lifecycle.closed}
+        began = self.attempt_started_at if len(self.attempts) > 1 else 0
+        mine = [
+            wait for wait in open_waits if wait.producer not in closed and wait.since and wait.since >= began
+        ]
+        return tuple(sorted(mine, key=lambda wait: (wait.since or 0, wait.call_id)))
+
+    def without_waits_of(self, producers: frozenset[str]) -> RunSummary:
+        """The run, if the processes of these producers are gone: nothing waits there any more."""
+        left = tuple(wait for wait in self.waits if wait.producer not in producers)
+        return self if len(left) == len(self.waits) else replace(self, waits=left)
+
     def duration_ms(self, now_ms: int) -> int | None:
         """How long the last attempt took, or takes so far; None if only an interval is known."""
         ending = self.ending
@@ -233,6 +258,8 @@ class RunSummary:
             expired_before=max(expired) if expired else None,
             is_active=last.is_active,
             activity=_latest([*self.activity, *other.activity]),
+            totals=self.totals.plus(other.totals),
+            waits=merge_waits(self.waits, other.waits),
         )
 
     @property
@@ -258,6 +285,7 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
     starts: list[Event] = []
     agents: set[str] = set()
     activity: dict[str, int] = {}
+    counted: list[Event] = []
     failed = 0
     for event in events:
         order = event.order
@@ -277,6 +305,8 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
             failed += tool_status(event.payload) == "failed"
         elif event.type in FACT_TYPES:
             facts.append(event)
+        elif event.type in TOTAL_TYPES:
+            counted.append(event)
         if event.type in STARTS:
             starts.append(event)
     return RunSummary(
@@ -291,6 +321,8 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
         lifecycle=lifecycle_of(facts) if facts else NO_FACTS,
         is_active=is_active,
         activity=_latest((at, producer) for producer, at in activity.items()),
+        totals=totals_of(counted) if counted else NO_TOTALS,
+        waits=waits_of(counted) if counted else (),
     )
 
 

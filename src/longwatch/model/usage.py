@@ -194,11 +194,10 @@ def _limit(tokens: Mapping[TokenGroup, TokenCounts]) -> Mapping[TokenGroup, Toke
     """The first groups by name, which are the same for any order of additions, and the rest as one."""
     if len(tokens) <= MAX_MODELS:
         return tokens
-    ordered = sorted(tokens)
-    kept = {group: tokens[group] for group in ordered[:MAX_MODELS]}
-    for group in ordered[MAX_MODELS:]:
-        kept[NO_GROUP] = kept.get(NO_GROUP, NO_COUNTS).plus(tokens[group])
-    return kept
+    named = sorted(group for group in tokens if group != NO_GROUP)
+    found = {group: tokens[group] for group in named[:MAX_MODELS]}
+    rest = [tokens[group] for group in (*named[MAX_MODELS:], NO_GROUP) if group in tokens]
+    return {**found, NO_GROUP: reduce(TokenCounts.plus, rest)} if rest else found
 
 
 class UsageCounter:
@@ -239,7 +238,8 @@ class UsageCounter:
         if text_of(payload, "same_as") is not None:
             self._repeats += 1
             return
-        counted = token_group_of(payload)
+        names = ("provider", "operation", "model", "response_model")
+        counted = token_group(usage_of(payload), **{name: text_of(payload, name) for name in names})
         if counted is not None:
             group, counts = counted
             self._tokens[group] = self._tokens.get(group, NO_COUNTS).plus(counts)
@@ -249,19 +249,24 @@ class UsageCounter:
         self._reports[turn] = report if before is None else before.highest(report)
 
 
-def token_group_of(payload: Mapping[str, object]) -> tuple[TokenGroup, TokenCounts] | None:
+def token_group(
+    used: ModelUsage | None,
+    *,
+    provider: str | None,
+    operation: str | None,
+    model: str | None,
+    response_model: str | None,
+) -> tuple[TokenGroup, TokenCounts] | None:
     """The group and the tokens of a model call that ended; None if a count is missing."""
-    used = usage_of(payload)
     if used is None or used.input_tokens is None:
         return None
-    if used.output_tokens is None and payload.get("operation") not in WITHOUT_OUTPUT:
+    if used.output_tokens is None and operation not in WITHOUT_OUTPUT:
         return None
     reads, writes = used.cache_read_tokens or 0, used.cache_write_tokens or 0
-    model, response_model = text_of(payload, "model") or "", text_of(payload, "response_model") or ""
     group = TokenGroup(
-        provider=text_of(payload, "provider") or "",
-        model=model,
-        response_model="" if response_model == model else response_model,
+        provider=provider or "",
+        model=model or "",
+        response_model="" if response_model == model else response_model or "",
         size=max((size for size in SIZES if used.input_tokens > size), default=0),
         reads_cache=reads > 0,
         writes_cache=writes > 0,

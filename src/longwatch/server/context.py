@@ -32,6 +32,7 @@ from longwatch.server.cache.run_cache import RunCache
 from longwatch.server.event_intake import EventIntake
 from longwatch.server.telemetry_intake import TelemetryIntake
 from longwatch.settings import Settings
+from longwatch.storage.price_file import PriceList
 from longwatch.turns import Conversations
 
 THREADS = 8  # for blocking calls of the stores
@@ -61,6 +62,7 @@ class ServerContext:
     limits: ServerLimits
     access: Access
     hosts: Hosts
+    prices: PriceList
     threads: ThreadPoolExecutor
     traffic: Traffic = field(default_factory=Traffic)
     closing: asyncio.Event = field(default_factory=asyncio.Event)  # set when the server shuts down
@@ -139,6 +141,7 @@ async def open_context(
                     limits=limits or ServerLimits(),
                     access=access or Access(clock=clock),
                     hosts=hosts or Hosts(),
+                    prices=PriceList(settings),
                     threads=threads,
                     closing=closing,
                 )

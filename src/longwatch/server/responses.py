@@ -10,6 +10,8 @@ from typing import Any
 from starlette.responses import Response
 
 from longwatch.executions.views import ExecutionLine
+from longwatch.journal.usage_views import UsageView
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Condition, Run, RunSummary, conditions
 
 JSON_TYPE = "application/json"
@@ -77,7 +79,9 @@ def matches(if_none_match: str | None, etag: str) -> bool:
     )
 
 
-def run_etag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()) -> str:
+def run_etag(
+    summary: RunSummary, now_ms: int, observed: Sequence[Condition] = (), prices: Prices = NO_PRICES
+) -> str:
     """The ETag of a run, in a list or whole.
 
     The age of an open run does not change it. Silence, the end of a process or a narrower interval does.
@@ -97,6 +101,7 @@ def run_etag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = (
         summary.kind,
         summary.name,
         names,
+        priced.cost if (priced := UsageView.of(summary.totals.usage, prices)) is not None else None,
     )
 
 

@@ -18,6 +18,7 @@ from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.model.run import RunSummary
+from longwatch.storage.price_file import PriceList
 
 LINES_AT_ONCE = 500
 
@@ -75,7 +76,8 @@ def _export_page(
         output = Path(report_name(run.run_id))
     events = list(read_counted(journal, run, clock=invocation.clock))
     [observed] = Observer(journal, clock=invocation.clock).observed([run])
-    page = render_report(observed.run, events, now_ms=invocation.clock.now_ms())
+    prices = PriceList(invocation.settings()).current()
+    page = render_report(observed.run, events, now_ms=invocation.clock.now_ms(), prices=prices)
     if output is None:
         write_data([page.decode().removesuffix("\n")])
     else:

@@ -14,14 +14,18 @@ from longwatch.cli.render.table import Column, table
 from longwatch.cli.render.terminal import ProgressLine, Terminal, remark, write_json, write_json_lines
 from longwatch.cli.render.text import clean, count_text
 from longwatch.cli.render.times import ago_text, moment_ms, run_duration_text, start_text
+from longwatch.cli.render.usage import cost_text, usage_text
 from longwatch.cli.resolve import open_for_reading
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.executions.progress import warnings_text
 from longwatch.journal.base import Journal
 from longwatch.journal.views import RunLine
+from longwatch.model.prices import NO_PRICES, Prices, totals
 from longwatch.model.run import Condition, Run, RunSummary, Status, conditions
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
+from longwatch.model.usage import total_usage
+from longwatch.storage.price_file import PriceList
 
 if TYPE_CHECKING:
     from longwatch.following.observation import ObservedRun, Observer
@@ -42,8 +46,11 @@ COLUMNS = (
     Column("DURATION", 5, 8, right=True),
     Column("EVENTS", 4, 6, right=True),
     Column("AGENTS", 0, 6, right=True),
+    Column("TOKENS", 4, 6, right=True),  # omitted if no run has called a model
+    Column("COST", 4, 5, right=True),  # omitted if no run has a known cost
     Column("LAST EVENT", 2, 16, elastic=True),
 )
+OPTIONAL = frozenset({"CONDITION", "TOKENS", "COST"})
 
 
 @click.command()
@@ -102,13 +109,17 @@ def command(
             merged, notice = MergedRuns(journal, lambda: unlisted.runs), unlisted.notice
             observer = Observer(journal, clock=invocation.clock, runs=merged)
             runs, more = _list(observer, query, most, invocation.clock)
+    prices = PriceList(invocation.settings()).current()
     if output == "json":
-        write_json([_view(each, now) for each in runs])
+        write_json([_view(each, now, prices) for each in runs])
     elif output == "jsonl":
-        write_json_lines(_view(each, now) for each in runs)
+        write_json_lines(_view(each, now, prices) for each in runs)
     elif runs:
         terminal = Terminal.of_stdout()
-        terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
+        terminal.show(run_table(runs, now_ms=now, width=terminal.columns, prices=prices))
+        usage = total_usage(each.run.totals.usage for each in runs)
+        if usage:
+            remark(f"Usage of these runs: {usage_text(usage, prices)}.")
     if not runs:
         remark("No runs." if query == WORK else "No matching runs.")
     elif more:
@@ -117,8 +128,8 @@ def command(
         remark(notice)
 
 
-def _view(found: ObservedRun, now_ms: int) -> RunLine:
-    return RunLine.of(found.run, now_ms=now_ms, observed=found.conditions)
+def _view(found: ObservedRun, now_ms: int, prices: Prices) -> RunLine:
+    return RunLine.of(found.run, now_ms=now_ms, observed=found.conditions, prices=prices)
 
 
 def _list(
@@ -152,14 +163,19 @@ def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> 
 
 
 def run_table(
-    runs: Sequence[ObservedRun], *, now_ms: int, width: int | None, zone: tzinfo | None = None
+    runs: Sequence[ObservedRun],
+    *,
+    now_ms: int,
+    width: int | None,
+    zone: tzinfo | None = None,
+    prices: Prices = NO_PRICES,
 ) -> list[StyledLine]:
     """The runs as a table that fits the width, each with its gravest condition or its warnings."""
-    rows = [_row(each, now_ms, zone) for each in runs]
+    rows = [_row(each, now_ms, zone, prices) for each in runs]
     shown = [
         index
         for index, column in enumerate(COLUMNS)
-        if column.title != "CONDITION" or any(row[index].text for row in rows)
+        if column.title not in OPTIONAL or any(row[index].text for row in rows)
     ]
     columns = [COLUMNS[index] for index in shown]
     return table(columns, [[row[index] for index in shown] for row in rows], width=width)
@@ -169,16 +185,28 @@ def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo |
     if not conditions:
         return ""
     gravest = max(conditions, key=lambda each: each.severity)
+    name = gravest.message.partition(":")[0] if gravest.name == "waiting" else gravest.name
     if gravest.since is None:
-        return gravest.name
-    return f"{gravest.name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"
+        return name
+    return f"{name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"
 
 
 def _warnings(run: RunSummary) -> str:
     return warnings_text(run.warning_count) if run.warning_count else ""
 
 
-def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
+def _usage_segments(run: RunSummary, prices: Prices) -> tuple[Segment, Segment]:
+    """Tokens and cost. A `+` marks a sum that lacks some of the run's calls."""
+    if not run.totals.usage:
+        return Segment(""), Segment("")
+    sums = totals(run.totals.usage, prices)
+    tokens = f"{sums.total_tokens:,}{'+' if sums.calls_with_tokens < sums.model_calls else ''}"
+    partial = "+" if sums.priced_calls < sums.model_calls else ""
+    cost = "" if sums.cost is None else f"{cost_text(sums.cost)}{partial}"
+    return Segment(tokens if sums.calls_with_tokens else "?"), Segment(cost)
+
+
+def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None, prices: Prices) -> list[Segment]:
     run = found.run
     symbol, style = STATUS_LOOKS[run.status]
     found_now = conditions(Run(run), now_ms, observed=found.conditions)
@@ -186,7 +214,7 @@ def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
         Segment(symbol, style),
         Segment(clean(run.run_id), "strong"),
         Segment(run.status.value, style),
-        Segment(_condition_text(found_now, now_ms, zone) or _warnings(run), "warn"),
+        Segment(clean(_condition_text(found_now, now_ms, zone)) or _warnings(run), "warn"),
         Segment(clean(run.kind)),
         Segment(clean(run.name or "")),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),
@@ -195,5 +223,6 @@ def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
         Segment(run_duration_text(run, now_ms)),
         Segment(f"{run.events:,}"),
         Segment(f"{len(run.agents)}"),
+        *_usage_segments(run, prices),
         Segment(clean(run.last_event_type), "dim"),
     ]

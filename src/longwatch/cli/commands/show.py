@@ -21,7 +21,9 @@ from longwatch.errors import RunNotFound
 from longwatch.journal.base import Journal
 from longwatch.journal.views import RunDetails
 from longwatch.model.event import UNREADABLE, Event
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Condition, Run, RunSummary, fold
+from longwatch.storage.price_file import PriceList
 
 FOLD_EVENTS = 10_000  # folded at a time: each fold copies the run, so few large ones are cheaper
 LATEST_EVENTS = 20  # shown if the run has no calls
@@ -59,10 +61,14 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
             events = (each for each in read_events(journal, found, clock=clock) if belongs(each) == number)
             own, latest = _fold_events(events)
             shown = whole.at_attempt(number, own)
-    now = clock.now_ms()
+    now, prices = clock.now_ms(), PriceList(invocation.settings()).current()
     conditions = observed.conditions if number == attempts else ()
     if output == "json":
-        write_json(RunDetails.of_attempt(whole, shown, now_ms=now, attempt=number, observed=conditions))
+        write_json(
+            RunDetails.of_attempt(
+                whole, shown, now_ms=now, attempt=number, observed=conditions, prices=prices
+            )
+        )
         return
     terminal = Terminal.of_stdout()
     most = None if everything else MOST_CALLS
@@ -74,6 +80,7 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
         most=most,
         attempt=(number, attempts),
         observed=conditions,
+        prices=prices,
     )
     terminal.show(lines)
     if left_out:
@@ -90,9 +97,12 @@ def run_lines(
     zone: tzinfo | None = None,
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
+    prices: Prices = NO_PRICES,
 ) -> tuple[list[StyledLine], int]:
     """The text view of a run, and the number of omitted calls. A run without calls shows its last events."""
-    lines = header(run, now_ms=now_ms, width=width, zone=zone, attempt=attempt, observed=observed)
+    lines = header(
+        run, now_ms=now_ms, width=width, zone=zone, attempt=attempt, observed=observed, prices=prices
+    )
     tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most)
     lines.append([Segment("")])
     if tree:
@@ -131,4 +141,5 @@ def _complete(folded: RunSummary, stored: RunSummary, *, has_gaps: bool) -> RunS
         started_at=min(folded.started_at, stored.started_at),
         lifecycle=lifecycle,
         expired_before=stored.expired_before,
+        totals=folded.totals if stored.expired_before is None else folded.totals.highest(stored.totals),
     )

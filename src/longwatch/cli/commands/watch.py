@@ -25,8 +25,10 @@ from longwatch.errors import RunNotFound
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
+from longwatch.model.prices import Prices
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
+from longwatch.storage.price_file import PriceList
 
 FIRST_RUN_SECONDS = 0.5  # between polls for the first run of a journal
 
@@ -163,7 +165,7 @@ def _watch_run(
         if timeout_seconds is not None:
             timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
         try:
-            with _open_view(run_id, output, clock) as view:
+            with _open_view(run_id, output, clock, PriceList(settings).current()) as view:
                 followed = follow_run(
                     journal,
                     run_id,
@@ -253,7 +255,7 @@ def _run_id(
 
 
 @contextmanager
-def _open_view(run_id: str, output: str, clock: Clock) -> Iterator[View]:
+def _open_view(run_id: str, output: str, clock: Clock, prices: Prices) -> Iterator[View]:
     """A screen on a terminal, replaced by the whole run at the end; lines elsewhere."""
     terminal = Terminal.of_stdout()
     if output == "jsonl":
@@ -263,7 +265,7 @@ def _open_view(run_id: str, output: str, clock: Clock) -> Iterator[View]:
         yield LineView(text_printer(terminal, now_ms=clock.now_ms()))
         return
     with screen(terminal) as opened:
-        view = PictureView(opened, run_id, clock)
+        view = PictureView(opened, run_id, clock, prices)
         try:
             yield view
         except BaseException:
@@ -282,6 +284,7 @@ def _open_view(run_id: str, output: str, clock: Clock) -> Iterator[View]:
             width=terminal.columns,
             most=opened.height,
             attempt=(attempts, attempts),
+            prices=prices,
         )
         terminal.show(lines)
         if left_out:

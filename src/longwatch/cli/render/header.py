@@ -8,7 +8,9 @@ from datetime import tzinfo
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.text import clean, columns_of, fit
 from longwatch.cli.render.times import ago_text, between_text, day_text, duration_text, ran_text
+from longwatch.cli.render.usage import usage_text, waited_text, waiting_text
 from longwatch.executions.progress import warnings_text
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Condition, Run, Status, conditions
 
 _LABEL_COLUMNS = 10
@@ -22,6 +24,7 @@ def header(
     zone: tzinfo | None = None,
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
+    prices: Prices = NO_PRICES,
 ) -> list[StyledLine]:
     """The lines above the tree. `attempt` is the number of the attempt and the count of all."""
     summary = run.summary
@@ -38,7 +41,7 @@ def header(
             Segment(fit(name, room - columns_of(run_id))),
         ]
     ]
-    facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed)]
+    facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed, prices)]
     columns = max([_LABEL_COLUMNS, *(len(label) + 1 for label, _, _ in facts)])
     for label, text, style in facts:
         for number, part in enumerate(wrap_text(text, (width or 10_000) - columns)):
@@ -56,7 +59,7 @@ def _attempt_facts(attempt: tuple[int, int] | None) -> Iterator[tuple[str, str, 
 
 
 def _facts(
-    run: Run, now_ms: int, zone: tzinfo | None, observed: Sequence[Condition]
+    run: Run, now_ms: int, zone: tzinfo | None, observed: Sequence[Condition], prices: Prices
 ) -> Iterator[tuple[str, str, str]]:
     summary = run.summary
     yield "kind", clean(summary.kind), ""
@@ -69,11 +72,19 @@ def _facts(
     kinds = ", ".join(f"{clean(kind)}\u00a0{count:,}" for kind, count in counts)
     if counts:
         yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
+    if summary.totals.usage:
+        yield "usage", usage_text(summary.totals.usage, prices), ""
+    waited = waited_text(summary, now_ms=now_ms)
+    if waited is not None:
+        yield "waited", clean(waited), ""
     if run.producers:
         closed = sum(tally.count is not None for tally in run.producers.values())
         yield "producers", f"{len(run.producers)} ({closed} closed)", ""
+    for wait in summary.waiting:
+        yield "waiting", clean(waiting_text(wait, now_ms=now_ms)), "warn"
     for condition in conditions(run, now_ms, observed=observed):
-        yield condition.name, clean(condition.message), "warn"
+        if condition.name != "waiting":
+            yield condition.name, clean(condition.message), "warn"
     if summary.error:
         yield "error", clean(summary.error), "bad"
 

@@ -15,11 +15,13 @@ from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine, paint
 from longwatch.cli.render.terminal import Terminal, batches, remark, write_data
 from longwatch.cli.render.text import ELLIPSIS, clean, columns_of, fit
 from longwatch.cli.render.times import ago_text, run_duration_text
+from longwatch.cli.render.usage import usage_text, waiting_text
 from longwatch.cli.render.waterfall import live_waterfall
 from longwatch.clock import Clock
 from longwatch.following import WatchPhase, WatchState
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event, Order
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Run, Status, fold
 
 if TYPE_CHECKING:
@@ -95,6 +97,7 @@ def frame(
 
 WIDE_COLUMNS = 72
 MOST_ERROR_LINES = 3
+MOST_WAITS = 3  # open waits with a line of their own
 LINES_AT_ONCE = 200  # printed at once, so that a closed pipe is noticed early
 
 Print = Callable[[list[Arrival]], None]
@@ -177,8 +180,9 @@ class TailView(LineView):
 class PictureView:
     """Draws the state of the run and of the watch."""
 
-    def __init__(self, screen: Screen, run_id: str, clock: Clock) -> None:
+    def __init__(self, screen: Screen, run_id: str, clock: Clock, prices: Prices = NO_PRICES) -> None:
         self.run: Run | None = None
+        self._prices = prices
         self.latest: list[Arrival] = []
         self._screen = screen
         self._run_id = run_id
@@ -213,7 +217,7 @@ class PictureView:
                 self.run,
                 self.latest,
                 above=above,
-                below=watch_lines(state, self.run, now_ms=now, width=width),
+                below=watch_lines(state, self.run, now_ms=now, width=width, prices=self._prices),
                 now_ms=now,
                 width=width,
                 height=self._screen.height,
@@ -240,15 +244,23 @@ def headline(run: Run | None, run_id: str, *, now_ms: int, width: int) -> Styled
     ]
 
 
-def watch_lines(state: WatchState, run: Run | None, *, now_ms: int, width: int) -> list[StyledLine]:
-    """The state of the watch, wrapped at the width; an error gets lines of its own."""
+def watch_lines(
+    state: WatchState, run: Run | None, *, now_ms: int, width: int, prices: Prices = NO_PRICES
+) -> list[StyledLine]:
+    """The state of the watch, wrapped at the width; waits and an error get lines of their own."""
     facts = [_phase_text(state)]
     if run is not None:
         ago = ago_text(run.summary.last_event_at, now_ms=now_ms)
         facts.append(f"{state.delivered:,} events, the last {ago}")
+        if run.summary.totals.usage:
+            facts.append(usage_text(run.summary.totals.usage, prices))
     if state.error is None and state.next_poll_seconds is not None:
         facts.append(f"next poll in {state.next_poll_seconds:.1f} s")
-    lines: list[StyledLine] = [[Segment(part, "dim")] for part in _join_facts(facts, width)]
+    waits = run.summary.waiting if run is not None else ()
+    lines: list[StyledLine] = [
+        [Segment(fit(clean(waiting_text(wait, now_ms=now_ms)), width), "warn")] for wait in waits[:MOST_WAITS]
+    ]
+    lines += [[Segment(part, "dim")] for part in _join_facts(facts, width)]
     if state.error is not None:
         failed = f"{state.failures} failed polls in a row" if state.failures > 1 else "the last poll failed"
         wait = f", next in {state.next_poll_seconds:.0f} s" if state.next_poll_seconds is not None else ""

@@ -16,8 +16,9 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import JournalBusy
@@ -25,10 +26,13 @@ from longwatch.journal import lifecycles
 from longwatch.journal.dynamodb.key_placement import MAX_PROBES, keys_from
 from longwatch.journal.dynamodb.layout import MARKER, Layout
 from longwatch.journal.dynamodb.table import PutCondition, Table
+from longwatch.journal.run_totals import totals_from_json, totals_to_json, waits_from_json, waits_to_json
 from longwatch.model.attempts import FACT_TYPES, Lifecycle
 from longwatch.model.endings import Ending, Status
 from longwatch.model.event import Event, Order, tool_status
 from longwatch.model.run import STARTS, Origin, RunSummary, summarise
+from longwatch.model.totals import NO_TOTALS, TOTAL_TYPES, RunTotals, totals_of
+from longwatch.model.waiting import WAIT_TYPES
 from longwatch.storage.dynamodb.values import (
     AttributeMap,
     AttributeValue,
@@ -50,6 +54,7 @@ class Listing:
 
     summary: RunSummary
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # producer -> events, failed calls
+    totals: Mapping[str, RunTotals] = field(default_factory=dict)  # by producer
     ttl: int | None = None  # epoch seconds, NEVER, or None: unknown
 
     @property
@@ -59,6 +64,7 @@ class Listing:
             self.summary,
             events=sum(events for events, _ in self.counts.values()),
             failed_calls=sum(failed for _, failed in self.counts.values()),
+            totals=reduce(RunTotals.plus, self.totals.values(), NO_TOTALS),
         )
 
     def merged(self, other: Listing) -> Listing:
@@ -74,21 +80,23 @@ class Listing:
                 summary,
                 events=0,
                 failed_calls=0,
+                totals=NO_TOTALS,
                 agents=frozenset(sorted(summary.agents)[:MAX_AGENTS]),
             ),
             counts,
+            _merge_totals(self.totals, other.totals, RunTotals.highest),
             _later(self.ttl, other.ttl),
         )
 
     def after(self, more: Listing) -> Listing:
-        """This part and the next one of the same process: like `merged`, but failed calls add up."""
+        """This part and the next one of the same process: like `merged`, but calls and totals add up."""
         merged = self.merged(more)
         counts = dict(merged.counts)
         for producer in self.counts.keys() & more.counts.keys():
             mine, theirs = self.counts[producer], more.counts[producer]
             events = mine[0] + theirs[0] if producer.startswith("~") else max(mine[0], theirs[0])
             counts[producer] = events, mine[1] + theirs[1]
-        return replace(merged, counts=counts)
+        return replace(merged, counts=counts, totals=_merge_totals(self.totals, more.totals, RunTotals.plus))
 
 
 def listings(events: Iterable[Event], *, process: str) -> dict[str, Listing]:
@@ -101,6 +109,7 @@ def listings(events: Iterable[Event], *, process: str) -> dict[str, Listing]:
     found: dict[str, Listing] = {}
     for run_id, summary in summarise(group).items():
         counts: dict[str, tuple[int, int]] = {}
+        counted: dict[str, list[Event]] = {}
         ttl: int | None = None
         for event in group:
             if event.run_id != run_id:
@@ -110,10 +119,27 @@ def listings(events: Iterable[Event], *, process: str) -> dict[str, Listing]:
             count = max(count, event.number) if event.number is not None else count + 1
             failed += event.type == "tool_call" and tool_status(event.payload) == "failed"
             counts[name] = count, failed
+            if event.type in TOTAL_TYPES:
+                counted.setdefault(name, []).append(event)
             if event.type != "late_batch":  # it never expires, and should not keep the run listed forever
                 ttl = _later(ttl, NEVER if event.ttl is None else event.ttl)
-        found[run_id] = Listing(_shorten(summary), counts, ttl)
+        totals = {name: totals_of(events) for name, events in counted.items()}
+        found[run_id] = Listing(_shorten(summary), counts, totals, ttl)
     return found
+
+
+def _merge_totals(
+    one: Mapping[str, RunTotals],
+    other: Mapping[str, RunTotals],
+    merge: Callable[[RunTotals, RunTotals], RunTotals],
+) -> Mapping[str, RunTotals]:
+    totals = dict(one)
+    for producer, theirs in other.items():
+        if producer in totals:
+            totals[producer] = merge(totals[producer], theirs)
+        elif len(totals) < MAX_PRODUCERS:
+            totals[producer] = theirs
+    return totals
 
 
 def _shorten(run: RunSummary) -> RunSummary:
@@ -129,6 +155,7 @@ def _shorten(run: RunSummary) -> RunSummary:
         lifecycle=replace(run.lifecycle, endings=endings),
         events=0,
         failed_calls=0,
+        totals=NO_TOTALS,
     )
 
 
@@ -153,8 +180,16 @@ def to_attributes(listing: Listing) -> AttributeValue:
             "activity": json.dumps(run.activity, separators=(",", ":")),
             "counts": {name: list(counts) for name, counts in listing.counts.items()},
             "ttl": listing.ttl,
+            **_optional_attributes(listing),
         }
     )
+
+
+def _optional_attributes(listing: Listing) -> dict[str, object]:
+    """Totals and waits as text, in the entries of runs that have some."""
+    totals = {name: totals_to_json(each) for name, each in listing.totals.items()}
+    found = {"totals": totals, "waits": waits_to_json(listing.summary.waits)}
+    return {name: json.dumps(value, separators=(",", ":")) for name, value in found.items() if value}
 
 
 def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
@@ -181,10 +216,13 @@ def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
         lifecycle=_lifecycle(values, origin),
         is_active=bool(values.get("is_active", True)),
         activity=tuple((at, producer) for at, producer in json.loads(str(values.get("activity", "[]")))),
+        waits=waits_from_json(json.loads(str(values.get("waits", "[]")))),
     )
+    totals: dict[str, list[object]] = json.loads(str(values.get("totals", "{}")))
     return Listing(
         summary,
         {name: (_whole(events), _whole(failed)) for name, (events, failed) in counts.items()},
+        {name: totals_from_json(each) for name, each in totals.items()},
         None if ttl is None else _whole(ttl),
     )
 
@@ -357,6 +395,8 @@ def changes_entry(events: Iterator[Event], run: IndexedRun) -> bool:
     """Whether these events of a run change its entry."""
     for event in events:
         if event.type in STARTS or event.type in FACT_TYPES or event.number == 1:
+            return True
+        if event.type in WAIT_TYPES:
             return True
         if event.number is None and run.listed is None and event.type != "late_batch":
             return True

@@ -82,7 +82,9 @@ class RunSearch:
         read = self._summarise_session(run.run_id)
         if read is None:
             return run
-        return replace(run.merged(read), events=read.events, failed_calls=read.failed_calls)
+        return replace(
+            run.merged(read), events=read.events, failed_calls=read.failed_calls, totals=read.totals
+        )
 
     def find_run(self, run_id: str) -> RunSummary | None:
         """One run, summarised from all of its events."""

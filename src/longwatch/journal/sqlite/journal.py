@@ -375,6 +375,7 @@ class SqliteJournal(ClosesOnExit):
                 events=max(summary.events, run.events),  # so that lost ones count as missing
                 lifecycle=lifecycle,
                 expired_before=run.expired_before,
+                totals=summary.totals.highest(run.totals),
             )
             if whole != summary:
                 connection.execute(SAVE_RUN, run_to_row(whole))

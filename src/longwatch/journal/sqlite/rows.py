@@ -10,7 +10,7 @@ from operator import eq, is_not, itemgetter
 from typing import Any, cast
 
 from longwatch.errors import InvalidInput, JournalDamaged, LongwatchError
-from longwatch.journal import lifecycles
+from longwatch.journal import lifecycles, run_totals
 from longwatch.journal.codec import decode_payload, payload_text
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.endings import Ending, Status
@@ -24,6 +24,7 @@ from longwatch.model.event import (
     unreadable_event,
 )
 from longwatch.model.run import Origin, RunSummary
+from longwatch.model.totals import NO_TOTALS
 
 EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
@@ -259,7 +260,7 @@ def has_same_columns(run: RunSummary, other: RunSummary) -> bool:
 def encode_run(run: RunSummary) -> str:
     """The whole summary as text."""
     origin = run.origin
-    summary = [
+    summary: list[object] = [
         [origin.inferred, origin.order, origin.kind, origin.name, origin.parent_run_id],
         run.started_at,
         run.last_order,
@@ -272,6 +273,8 @@ def encode_run(run: RunSummary) -> str:
         run.is_active,
         run.activity,
     ]
+    if run.totals or run.waits:  # most runs have neither, and their rows stay as they were
+        summary += [run_totals.totals_to_json(run.totals), run_totals.waits_to_json(run.waits)]
     return _encode(summary)
 
 
@@ -299,6 +302,8 @@ def _run_from_text(run_id: str, text: str) -> RunSummary:
         expired_before=expired,
         is_active=rest[0] if rest else True,
         activity=tuple((at, producer) for at, producer in rest[1]) if len(rest) > 1 else (),
+        totals=run_totals.totals_from_json(rest[2]) if len(rest) > 2 else NO_TOTALS,
+        waits=run_totals.waits_from_json(rest[3]) if len(rest) > 3 else (),
     )
 
 

@@ -15,7 +15,15 @@ from longwatch.errors import RunNotFound
 from longwatch.journal.base import Arrivals
 from longwatch.journal.codec import to_line
 from longwatch.journal.verify import Verifier
-from longwatch.journal.views import AppendedEvents, EventPage, RunDetails, RunLine, RunList, VerificationView
+from longwatch.journal.views import (
+    AppendedEvents,
+    EventPage,
+    RunDetails,
+    RunLine,
+    RunList,
+    VerificationView,
+    usage_of_runs,
+)
 from longwatch.model.event import START, Event, Page
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, RunQuery
@@ -113,12 +121,14 @@ async def list_runs(
         context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
     )
     now, hint = context.clock.now_ms(), context.unlisted.notice
-    tags = (run_etag(each.run, now, each.conditions) for each in page.runs)
+    prices = context.prices.current()
+    tags = (run_etag(each.run, now, each.conditions, prices) for each in page.runs)
     etag = list_etag(tags, f"{page.cursor} {hint}")
     if matches(if_none_match, etag):
         return not_modified(etag)
-    runs = [RunLine.of(each.run, now_ms=now, observed=each.conditions) for each in page.runs]
-    return json_response(RunList(runs=runs, cursor=page.cursor, hint=hint), etag=etag)
+    runs = [RunLine.of(each.run, now_ms=now, observed=each.conditions, prices=prices) for each in page.runs]
+    usage = usage_of_runs((each.run for each in page.runs), prices)
+    return json_response(RunList(runs=runs, cursor=page.cursor, hint=hint, usage=usage), etag=etag)
 
 
 @router.get(
@@ -142,7 +152,9 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
     summary = (await context.observe(await _find_run(context, run_id))).run
-    parts = await context.call(ReportParts.of, summary, now_ms=context.clock.now_ms())
+    parts = await context.call(
+        ReportParts.of, summary, now_ms=context.clock.now_ms(), prices=context.prices.current()
+    )
 
     async def page() -> AsyncIterator[bytes]:
         yield parts.head
@@ -234,7 +246,8 @@ async def show_run(
         raise _not_found(run_id)
     observed = await context.observe(run.summary)
     run = replace(run, summary=observed.run)
-    etag = run_etag(observed.run, context.clock.now_ms(), observed.conditions)
+    prices = context.prices.current()
+    etag = run_etag(observed.run, context.clock.now_ms(), observed.conditions, prices)
     stale = stale_headers(context, run_id)
     if attempt is not None:
         run.at_attempt(attempt)  # raises if there is no such attempt

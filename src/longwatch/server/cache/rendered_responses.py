@@ -50,7 +50,7 @@ async def find_matching_etag(context: ServerContext, run_id: str, if_none_match:
     if found is None:
         return None
     observed = await context.observe(found)
-    tag = run_etag(observed.run, context.clock.now_ms(), observed.conditions)
+    tag = run_etag(observed.run, context.clock.now_ms(), observed.conditions, context.prices.current())
     if not matches(if_none_match, tag):
         return None
     context.run_cache.follow(RUN, run_id)  # so that its processes are watched, and the next request is cheap
@@ -74,7 +74,14 @@ async def run_body(
     now, cached = context.clock.now_ms(), watched.body
     is_over = run.summary.ending is not None
     if cached is None or cached.tag != tag or not (is_over or 0 <= now - cached.at < HOLDS_MS):
-        make_view = partial(RunDetails.of_attempt, run, attempt=attempt, observed=conditions, now_ms=now)
+        make_view = partial(
+            RunDetails.of_attempt,
+            run,
+            attempt=attempt,
+            observed=conditions,
+            now_ms=now,
+            prices=context.prices.current(),
+        )
         writing = asyncio.ensure_future(_body(context, run, attempt, make_view))
         cached = watched.body = RenderedBody(tag, now, writing)
     try:

@@ -198,6 +198,7 @@ class RunListTopic(ListTopic[str, ObservedRun]):
     def __init__(self, context: ServerContext, broadcasts: FrameBroadcasts) -> None:
         self._changes = RunChanges(context)
         self._clock: Clock = context.clock
+        self._prices = context.prices
         super().__init__("runs", Projection(self._changes, context.call), broadcasts, context.call)
 
     def read_history(self, after: str, until: str) -> list[Frame]:
@@ -207,8 +208,11 @@ class RunListTopic(ListTopic[str, ObservedRun]):
         return with_cursor(self._render(batch.records), batch.cursor)
 
     def _render(self, runs: Mapping[str, ObservedRun]) -> list[Frame]:
-        now = self._clock.now_ms()
-        views = [RunLine.of(each.run, now_ms=now, observed=each.conditions) for each in runs.values()]
+        now, prices = self._clock.now_ms(), self._prices.current()
+        views = [
+            RunLine.of(each.run, now_ms=now, observed=each.conditions, prices=prices)
+            for each in runs.values()
+        ]
         return [message("run", self.topic, run=view) for view in views]
 
 

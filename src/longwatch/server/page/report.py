@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from longwatch.journal.codec import to_line
 from longwatch.journal.views import summary_fields
 from longwatch.model.event import Event
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Run, RunSummary
 from longwatch.server.page.bundle import VIEWER, bundle_script, bundle_style
 
@@ -70,7 +71,7 @@ class ReportParts:
     tail: bytes
 
     @classmethod
-    def of(cls, summary: RunSummary, *, now_ms: int) -> ReportParts:
+    def of(cls, summary: RunSummary, *, now_ms: int, prices: Prices = NO_PRICES) -> ReportParts:
         """The parts for the status of the run at this time."""
         script, style = _script(), _style()
         policy = (
@@ -84,7 +85,9 @@ class ReportParts:
             brand=_brand(),
             made_at=int(now_ms),
             summary=_escape(
-                json.dumps(summary_fields(summary, now_ms=now_ms), ensure_ascii=False, default=vars)
+                json.dumps(
+                    summary_fields(summary, now_ms=now_ms, prices=prices), ensure_ascii=False, default=vars
+                )
             ),
         )
         return cls(head.encode(), _TAIL.format(script=script).encode())
@@ -101,10 +104,12 @@ class EventWriter:
         return f"{separator}{_escape(to_line(event))}".encode()
 
 
-def render_report(run: Run | RunSummary, events: Iterable[Event], *, now_ms: int) -> bytes:
+def render_report(
+    run: Run | RunSummary, events: Iterable[Event], *, now_ms: int, prices: Prices = NO_PRICES
+) -> bytes:
     """The whole report, with its events in order."""
     summary = run.summary if isinstance(run, Run) else run
-    parts = ReportParts.of(summary, now_ms=now_ms)
+    parts = ReportParts.of(summary, now_ms=now_ms, prices=prices)
     lines = map(EventWriter(), sorted(events, key=lambda event: event.order))
     return b"".join((parts.head, *lines, parts.tail))
 

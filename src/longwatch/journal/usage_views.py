@@ -1,0 +1,118 @@
+"""Usage of models and open waits, as commands, the API and the feed return them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from longwatch.model.json_schema import STRICT, JsonSchema
+from longwatch.model.model_calls import ModelFacts
+from longwatch.model.prices import CURRENCY, NO_PRICES, Prices, UsageTotals, totals
+from longwatch.model.run import Call
+from longwatch.model.usage import NO_USAGE, Usage
+from longwatch.model.waiting import Wait
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageView:
+    """The model calls of a run, an agent, a conversation or a list, with the coverage of every sum."""
+
+    __pydantic_config__ = STRICT
+
+    model_calls: Annotated[int, JsonSchema("The report of a coding agent for a turn counts as one call.")]
+    calls_with_tokens: Annotated[int, JsonSchema("Calls whose tokens are in the sums.")]
+    input_tokens: Annotated[int, JsonSchema("Tokens from and for the cache included.")]
+    output_tokens: Annotated[int, JsonSchema("Reasoning included.")]
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost: Annotated[float | None, JsonSchema("Of the priced calls; null without any.")]
+    priced_calls: Annotated[int, JsonSchema("Calls whose cost is in the sum.")]
+    currency: str
+
+    @classmethod
+    def of(cls, usage: Usage, prices: Prices = NO_PRICES) -> UsageView | None:
+        """The sums of a usage; None without a model call."""
+        return cls.of_totals(totals(usage, prices)) if usage else None
+
+    @classmethod
+    def of_totals(cls, sums: UsageTotals) -> UsageView:
+        return cls(
+            model_calls=sums.model_calls,
+            calls_with_tokens=sums.calls_with_tokens,
+            input_tokens=sums.input_tokens,
+            output_tokens=sums.output_tokens,
+            cache_read_tokens=sums.cache_read_tokens,
+            cache_write_tokens=sums.cache_write_tokens,
+            reasoning_tokens=sums.reasoning_tokens,
+            cost=None if sums.cost is None else float(sums.cost),
+            priced_calls=sums.priced_calls,
+            currency=CURRENCY,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallUsage:
+    """The tokens of one model call; a count that the provider did not report is null."""
+
+    __pydantic_config__ = STRICT
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitView:
+    """An open wait."""
+
+    __pydantic_config__ = STRICT
+
+    reason: str
+    detail: str | None
+    since: Annotated[int, JsonSchema("Epoch milliseconds.")]
+
+    @classmethod
+    def of(cls, wait: Wait) -> WaitView:
+        return cls(reason=wait.reason, detail=wait.detail, since=wait.since or 0)
+
+
+def model_call_fields(facts: ModelFacts, prices: Prices) -> dict[str, Any]:
+    """The fields that a `ModelCallView` has beside those of other calls."""
+    counted = facts.tokens()
+    cost = None if counted is None else prices.cost(*counted)
+    used = facts.usage
+    return {
+        "model": facts.model,
+        "response_model": facts.response_model,
+        "provider": facts.provider,
+        "usage": None
+        if used is None
+        else {
+            "input_tokens": used.input_tokens,
+            "output_tokens": used.output_tokens,
+            "cache_read_tokens": used.cache_read_tokens,
+            "cache_write_tokens": used.cache_write_tokens,
+            "reasoning_tokens": used.reasoning_tokens,
+        },
+        "cost": None if cost is None else float(cost),
+        "finish_reasons": None if facts.finish_reasons is None else list(facts.finish_reasons),
+        "time_to_first_token_ms": facts.time_to_first_token_ms,
+        "chunk_count": facts.chunk_count,
+    }
+
+
+def usage_by_agent(calls: Iterable[Call]) -> dict[str, Usage]:
+    """The usage of each agent that called models itself, by its name."""
+    found: dict[str, Usage] = {}
+    for call in calls:
+        facts = call.model
+        if facts is None or call.agent_name is None:
+            continue
+        counted = facts.tokens() if call.end is not None else None
+        used = Usage(1, 1, 0, {} if counted is None else dict([counted]))
+        found[call.agent_name] = found.get(call.agent_name, NO_USAGE).plus(used)
+    return dict(sorted(found.items()))
