@@ -55,6 +55,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     _adapter("langchain", "langchain_core.tracers.context", "langchain-core", "1.7", "2"),
     _adapter("langgraph", "langgraph.pregel", "langgraph", "1.2", "2"),
     _adapter("mcp", "mcp", "mcp", "2.3", "3"),
+    _adapter("openai_agents", "agents", "openai-agents", "0.24", "0.25"),
     _adapter("pydantic_ai", "pydantic_ai", "pydantic-ai-slim", "2.66", "3"),
 )
 
@@ -92,7 +93,9 @@ def select_adapters(names: Sequence[str], settings: Settings) -> list[Adapter]:
 
 def _install(adapter: Adapter) -> None:
     version = _installed_version(adapter)
-    if version is not None and not adapter.covers(version):
+    if version is None:  # another package has a module of this name, such as the program's own `agents`
+        return
+    if not adapter.covers(version):
         log.warning(
             "longwatch: %s %s is not recorded, because the tested versions are %s up to, not including, %s",
             adapter.distribution,
@@ -105,7 +108,7 @@ def _install(adapter: Adapter) -> None:
 
 
 def _installed_version(adapter: Adapter) -> str | None:
-    """The version of the SDK; None if it is not installed as a distribution, as in a vendored copy."""
+    """The version of the SDK; None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import
 
     try:

@@ -43,7 +43,7 @@ Failure = BaseException | str
 class OpenCall(RecordingScope):
     """A call whose start is recorded, and the scope of everything inside it."""
 
-    __slots__ = ("_outer_call_id", "_run", "_started", "has_ended", "kind", "name")
+    __slots__ = ("_outer_call_id", "_run", "_started", "has_ended", "has_started", "kind", "name")
 
     def __init__(self, kind: str, name: str, outer: RecordingScope, run: ActiveRun | None = None) -> None:
         agent_name = name if kind == "agent" else outer.agent_name
@@ -55,10 +55,12 @@ class OpenCall(RecordingScope):
         self._outer_call_id = outer.call_id
         self._run = run  # that was opened for this call, and ends with it
         self._started = self.recorder.clock.monotonic()
+        self.has_started = False  # whether the start is recorded; an adapter may know the input later
         self.has_ended = False
 
     def start(self, values: Mapping[str, object], fields: Mapping[str, object]) -> None:
         """Queue the start event."""
+        self.has_started = True
         self._queue(EVENT_TYPES[self.kind][0], "started", values, fields)
 
     def finish(

@@ -67,10 +67,24 @@ async def main():
 asyncio.run(main())
 """
 
+OPENAI_AGENTS = """
+from agents import Agent, Runner, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+@function_tool
+def double(number: int) -> int:
+    return number * 2
+
+steps = [[function_call("double", {"number": 4}, call_id="c1")], [assistant_message("8")]]
+agent = Agent(name="Doubler", model=ScriptedModel(steps), tools=[double])
+print(Runner.run_sync(agent, "4?").final_output)
+"""
+
 PROGRAMS = {
     "langgraph": (LANGGRAPH, {"agent doubling", "node double"}),
     "langchain": (LANGCHAIN, {"tool double"}),
     "pydantic_ai": (PYDANTIC_AI, {"agent greeter", "model test", "tool double"}),
+    "openai_agents": (OPENAI_AGENTS, {"agent Doubler", "model ScriptedModel", "tool double"}),
     "mcp": (MCP, {"tool double"}),
 }
 

@@ -170,6 +170,18 @@ def test_versions_in_the_tested_range(version: str) -> None:
     assert SDK.covers(version)
 
 
+def test_a_module_of_the_same_name_that_is_not_the_sdk_is_left_alone(
+    installed: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for information in tmp_path.glob("*.dist-info/METADATA"):
+        information.unlink()
+    longwatch.attach()
+
+    importlib.import_module(SDK.trigger)
+
+    assert (installed, caplog.records) == ([], [])
+
+
 def test_an_adapter_that_fails_does_not_break_the_import(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

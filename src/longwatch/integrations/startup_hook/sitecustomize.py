@@ -13,6 +13,7 @@ HOOK_DIRECTORY = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH
 # The modules that attach an adapter, as in longwatch.integrations.attach.
 TRIGGERS = frozenset(
     [
+        "agents",
         "anthropic",
         "botocore.session",
         "langchain_core.tracers.context",
