@@ -35,8 +35,8 @@ AWS_FOR_TESTS = {
 processes.restore_signals()
 processes.adopt_orphans()
 
-# Between tests pytest-asyncio asks for the main thread's loop, and Python makes one that nobody closes,
-# unless it was told that there is none.
+# Between tests pytest-asyncio gets the main thread's loop, and Python creates one that is never closed,
+# unless the loop was set to None.
 asyncio.set_event_loop(None)
 
 hypothesis.configuration.set_hypothesis_home_dir(ROOT / ".hypothesis")

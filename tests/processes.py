@@ -18,7 +18,7 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36  # <sys/prctl.h>
 PROC = Path("/proc")
 
-GRACE_SECONDS = 10.0  # for a process that was asked to end and is still ending, on a loaded machine
+GRACE_SECONDS = 10.0  # for a process that was signalled to end and is still ending, on a loaded machine
 POLL_EVERY_SECONDS = 0.01
 
 # A shell ignores the first two for its background jobs, `nohup` the third for its command.
@@ -52,7 +52,7 @@ def children() -> frozenset[int]:
 
 
 def end_leftovers(ignored: Set[int] = frozenset(), *, grace_seconds: float) -> list[str]:
-    """End every child that is not `known` and, in turn, what it leaves behind; return what they were.
+    """End every child that is not `ignored` and, in turn, what it leaves behind; return what they were.
 
     Those that end by themselves within the grace period are not leftovers. Only own children are ended: their
     process ids can not belong to another process meanwhile, because only this one collects them.

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for events: anything a journal must hold, and runs as their producers tell them."""
+"""Hypothesis strategies for events: anything a journal must hold, and runs as their producers record them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The installed command where no extra is: each command works, or says what is missing and how to get it.
+"""The installed command without extras: each command works, or names what is missing and how to get it.
 
 The modules of the extras are hidden from the command, which runs offline and needs no other environment.
 """

@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def assert_private(data: Path) -> None:
-    """The data directory has mode 0700, and nobody else may do anything with what is in it."""
+    """The data directory has mode 0700, and no other user may do anything with its contents."""
     assert f"{stat.S_IMODE(data.stat().st_mode):o}" == "700"
     for each in data.rglob("*"):
         assert not stat.S_IMODE(each.stat().st_mode) & 0o077, each

@@ -244,7 +244,7 @@ def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_p
     while process.poll() is None and select.select([ours], [], [], PATIENCE_SECONDS)[0]:
         try:
             drawn += os.read(ours, 65_536).decode(errors="replace")
-        except OSError:  # Linux says so when the other side has gone
+        except OSError:  # Linux reports this when the other side has gone
             break
 
     assert process.wait(PATIENCE_SECONDS) == 130

@@ -144,7 +144,7 @@ def _of_hosts(now: int) -> list[Event]:
 
 
 class HostileAnswers(BaseHTTPRequestHandler):
-    """Answers with hostile text: in values, in a body that is not JSON, in headers and the reason."""
+    """Responds with hostile text: in values, in a body that is not JSON, in headers and the reason."""
 
     def do_GET(self) -> None:
         as_header = HOSTILE.encode().decode("latin-1")

@@ -1,4 +1,4 @@
-"""Looking at runs: runs, show, tail, verify, doctor."""
+"""Commands that read runs: runs, show, tail, verify, doctor."""
 
 from __future__ import annotations
 

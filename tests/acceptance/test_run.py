@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_SECONDS
 LONGWATCH = str(Path(sys.executable).with_name("longwatch"))
 PYTHON = sys.executable
 
-# Prints when it is ready, and how it was told to stop; then goes on or ends.
+# Prints when it is ready, and each signal that it gets; then continues or ends.
 STUBBORN = "import signal, sys\nsignal.signal(signal.SIG{0}, lambda *_: print('told', flush=True))\n"
 WAITS = "print('ready', flush=True)\nwhile True: signal.pause()\n"
 
@@ -35,7 +35,7 @@ def longwatch(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def start(*words: str) -> subprocess.Popen[str]:
-    """Start `longwatch run` and wait until the command says that it is ready."""
+    """Start `longwatch run` and wait until the command reports that it is ready."""
     process = subprocess.Popen(
         [LONGWATCH, "run", "--run-id", "wf-1", *words],
         stdin=subprocess.DEVNULL,
@@ -294,7 +294,7 @@ def read_until(descriptor: int, wanted: bytes) -> bytes:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody has asked after yet counts as ended too."""
+    """Whether a process has ended; one that its parent has not collected yet counts as ended too."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

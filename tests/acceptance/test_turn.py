@@ -34,7 +34,7 @@ say(type="assistant", message={"content": [{"type": "text", "text": "asked: " + 
 say(type="assistant", message={"content": "in " + os.environ["LONGWATCH_SESSION"]})
 say(type="result", subtype="success")
 """
-# Says which process it is, then waits to be stopped; the last word after a signal comes too late.
+# Prints its process id, then waits to be stopped; the last line after a signal comes too late.
 PATIENT = """
 import json, os, signal, sys
 say = lambda **said: print(json.dumps(said), flush=True)
@@ -91,7 +91,7 @@ def executing(*words: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             with suppress(ProcessLookupError):
-                os.kill(agent, signal.SIGKILL)  # nobody else ends it where the executor was killed
+                os.kill(agent, signal.SIGKILL)  # no other process ends it where the executor was killed
     finally:
         process.kill()
         process.communicate()

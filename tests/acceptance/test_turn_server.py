@@ -21,7 +21,7 @@ from tests.patience import PATIENCE_SECONDS
 
 SESSION = "/api/projects/default/sessions/s"
 
-# Says a line, waits for a word, says what it was told to, and waits to be stopped if the word was "stay".
+# Prints a line, waits for a word, prints what follows, and waits to be stopped if the word was "stay".
 AGENT = """
 import json, sys
 def say(words): print(json.dumps({"type": "assistant", "message": {"content": words}}), flush=True)

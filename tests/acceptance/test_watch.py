@@ -26,7 +26,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def writer(url: str) -> Iterator[Writer]:
-    """A run that has begun and goes on."""
+    """A run that has begun and continues."""
     writer = Writer(url, "wf-dig")
     writer.send("note first")
     yield writer
@@ -283,7 +283,7 @@ class Screen:
             return False
         try:
             new = os.read(self._ours, 65_536)
-        except OSError:  # Linux says so when the other side has gone
+        except OSError:  # Linux reports this when the other side has gone
             return False
         self.drawn += new.decode(errors="replace")
         return bool(new)

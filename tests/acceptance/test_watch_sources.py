@@ -31,7 +31,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that waits for a line and then ends as it says."""
+    """A process that waits for a line and then exits with that code."""
     code = "import sys; sys.exit(int(sys.stdin.readline()))"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
         yield process
@@ -231,7 +231,7 @@ def test_sources_are_listed_for_programs(longwatch: Longwatch) -> None:
 
 
 def test_watching_executions_draws_them_before_the_first_response(longwatch: Longwatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never answers
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections, and never responds
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/job"
         added = longwatch(
             *("executions", "add", "--plan", "p-1", "--id", "x-1", "--source", "http"),

@@ -1,4 +1,4 @@
-"""A process that records what it is told to."""
+"""A process that records what each line of its standard input asks for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from tests.acceptance.conftest import environment
 from tests.patience import PATIENCE_SECONDS
 
-# Does what it is told on standard input, a line each, and says when it is stored.
+# Executes the commands on standard input, a line each, and prints when each is stored.
 WRITER = """
 import sys, time
 import longwatch

@@ -26,7 +26,7 @@ DONE = JobState.FINISHED
 
 
 def named(number: int, *servers: tuple[str, ItemState], state: JobState = JobState.STARTED) -> Job:
-    """What the source says of a job whose servers have names."""
+    """A job of the source whose servers have names."""
     return Job(
         f"job-{number}",
         state,
@@ -45,7 +45,7 @@ def named(number: int, *servers: tuple[str, ItemState], state: JobState = JobSta
 
 
 class Board:
-    """A file with executions, and those among them that a test goes on with."""
+    """A file with executions, and those among them that a test continues."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class Board:
         return Watched(self._store, self._journal, fresh(execution_id, *names, **more))  # type: ignore[arg-type]
 
     def past(self) -> None:
-        """Drills that are over, which say how long one takes."""
+        """Drills that are over, from which the usual duration is estimated."""
         for number in range(PAST):
             ago = (number + 1) * 24 * HOUR
             names = ("databases", "services", "front", "edge")
@@ -77,7 +77,7 @@ class Board:
             )
 
     def running(self, execution_id: str = "x-running", ago_ms: int = 5 * MINUTE) -> Watched:
-        """A drill of three waves: one is over, one goes on, one has not begun."""
+        """A drill of three waves: one is over, one is running, one has not begun."""
         names = ("databases", "services", "front")
         drill = self.watched(execution_id, *names, name="East coast drill", ago_ms=ago_ms, total_stages=4)
         at = drill.now.started_at
@@ -147,7 +147,7 @@ class Board:
         return found
 
     def overdue(self, execution_id: str = "x-overdue") -> Watched:
-        """A job that nobody asks about any more."""
+        """A job that is no longer polled."""
         found = self.watched(execution_id, ago_ms=50 * MINUTE, mode=Mode.JOB, source="codebuild")
         found.receive(wave_job(0, GOING), at=found.now.started_at + 20 * SECOND)
         return found

@@ -13,7 +13,7 @@ from tests.browser import stories
 from tests.browser.server_process import Served
 
 CHROMIUM = Path("/usr/bin/chromium")
-# Without these Chromium asks for updates and the like, which a test should neither wait for nor depend on.
+# Without these Chromium checks for updates and the like, which a test should neither wait for nor depend on.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -86,7 +86,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture
 def open_page(browser: Browser, serve: Serve) -> Iterator[OpenPage]:
-    """Opens pages. None of them may raise an error, open a dialog, break the policy or ask another host."""
+    """Opens pages. None of them may raise an error, open a dialog, break the policy or call another host."""
     troubles: list[str] = []
     pages: list[Page] = []
 

@@ -63,17 +63,17 @@ class Served:
             process.communicate()
 
     def freeze(self) -> None:
-        """Accept connections and answer none, until `thaw`."""
+        """Accept connections and respond to none, until `thaw`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Answer again."""
+        """Respond again."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def call(self, method: str, path: str, body: object = None, *, kind: str = "application/json") -> Any:
-        """Ask the API; bytes go as they are, anything else as JSON."""
+        """Call the API; bytes go as they are, anything else as JSON."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data=data, method=method)
         request.add_header("Content-Type", kind)

@@ -95,7 +95,7 @@ def _process(name: str, pid: int) -> dict[str, object]:
 
 
 def assistant_message(*items: dict[str, Any]) -> dict[str, Any]:
-    """A line of a coding agent that says something."""
+    """A line of a coding agent with these items of content."""
     return {"type": "assistant", "message": {"content": list(items)}}
 
 

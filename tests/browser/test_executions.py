@@ -1,4 +1,4 @@
-"""The board of executions and the page of one: live, true to the record, for everybody, and never markup."""
+"""The board of executions and the page of one: live, true to the record, accessible, and never markup."""
 
 from __future__ import annotations
 

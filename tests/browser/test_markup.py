@@ -1,4 +1,4 @@
-"""What was recorded is text, whatever it looks like: in every field, in every view, and in a report."""
+"""Recorded text is never markup: in every field, in every view, and in a report."""
 
 from __future__ import annotations
 

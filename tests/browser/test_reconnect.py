@@ -1,4 +1,4 @@
-"""A server that is killed and started again, and one that wants to know who asks."""
+"""A server that is killed and started again, and one that requires a token."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_server_with_a_token_admits_a_reader_and_prompts_again_when_the_cookie
     code = re.search(r"/login\?code=\S+", served.output)
     assert code is not None
     page = open_page(f"{served.url}{code[0]}", quiet=False)
-    page.wait_for_url(lambda url: "/login" not in url)  # it goes on by itself once the reader is in
+    page.wait_for_url(lambda url: "/login" not in url)  # it resumes by itself once the reader is in
     page.goto(f"{served.url}/runs")
     expect(page.locator("a.run-row")).to_contain_text("index the archive")
 

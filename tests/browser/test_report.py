@@ -1,4 +1,4 @@
-"""A run as one file: opens from a disk, asks nobody for anything, and shows what the page shows."""
+"""A run as one file: opens from a disk, makes no request, and shows what the page shows."""
 
 from __future__ import annotations
 

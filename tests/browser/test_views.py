@@ -1,4 +1,4 @@
-"""Every view: shows what it should, on a desk and on a phone, in both themes, for everybody."""
+"""Every view: shows what it should, on a desk and on a phone, in both themes, accessible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises about appending: each event once, durably, whoever stores it how often."""
+"""Promises about appending: each event once, durably, however often and by whichever writer it is stored."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from tests.contract.events import OpenAgain
 
 
 class Contract:
-    """An adapter's test class says how to open it."""
+    """An adapter's test class defines how to open it."""
 
     examples = 50  # of hypothesis; an engine over HTTP takes fewer
-    shrinks = True  # False: an example takes too long to look for a smaller one
+    shrinks = True  # False: an example takes too long to search for a smaller one
     opens_by_url = True  # False: what it writes is gone, or elsewhere, when its address is opened again
 
     @pytest.fixture
@@ -37,7 +37,7 @@ class Contract:
         return clock.now_ms()
 
     def hypothesis(self) -> settings:
-        """How long to look for an example that breaks a promise."""
+        """How long to search for an example that breaks a promise."""
         phases = set(Phase) if self.shrinks else {Phase.explicit, Phase.reuse, Phase.generate}
         return settings(
             max_examples=self.examples,

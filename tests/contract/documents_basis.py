@@ -18,10 +18,10 @@ OpenStore = Callable[[], DocumentStore]
 
 
 class DocumentsBasis:
-    """An adapter's test class says how to open it."""
+    """An adapter's test class defines how to open it."""
 
     examples = 50  # of hypothesis; an engine over HTTP takes fewer
-    shrinks = True  # False: an example takes too long to look for a smaller one
+    shrinks = True  # False: an example takes too long to search for a smaller one
     opens_by_url = True  # False: what it holds is gone when its address is opened again
 
     @pytest.fixture
@@ -41,7 +41,7 @@ class DocumentsBasis:
         return new_project()
 
     def hypothesis(self) -> settings:
-        """How long to look for an example that breaks a promise."""
+        """How long to search for an example that breaks a promise."""
         phases = set(Phase) if self.shrinks else {Phase.explicit, Phase.reuse, Phase.generate}
         return settings(
             max_examples=self.examples,
@@ -56,7 +56,7 @@ def new_project() -> str:
 
 
 class Editor:
-    """Somebody with a Yjs document of their own, who sends and fetches when told to."""
+    """An editor with a Yjs document of its own, which sends and fetches on demand."""
 
     def __init__(self, store: DocumentStore, project: str, path: str = "notes.md") -> None:
         self._store, self._project, self._path = store, project, path

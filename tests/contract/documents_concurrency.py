@@ -1,4 +1,4 @@
-"""Many writers at once: nothing is lost, everybody ends with the same, each change has its own version."""
+"""Many writers at once: nothing is lost, all end with the same text, each change has its own version."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Story:
         self.versions.append(applied.version)
 
     def expected(self) -> str:
-        """The text of somebody who received every update that any editor made, and all that the store has."""
+        """The text of a client that received every update of every editor, and everything in the store."""
         doc: Doc[Text] = Doc()
         for editor in self.editors:
             for update in editor.made:

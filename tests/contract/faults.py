@@ -1,4 +1,4 @@
-"""A journal in front of another one that fails at will, with all that following asks of it."""
+"""A journal in front of another one that fails at will, with everything that a follower requires."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Faults(Intercepted):
-    """Reading fails until told otherwise; everything else is the journal's own."""
+    """Reads fail until they are repaired; everything else is the journal's own."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__(journal, self._pass)
@@ -51,5 +51,5 @@ class _ArrivalFaults(_Faults, InterceptedArrivals):
 
 
 def Fails(journal: Journal) -> Any:
-    """This journal, failing when told to."""
+    """This journal, failing on demand."""
     return _ArrivalFaults(journal) if isinstance(journal, Arrivals) else _Faults(journal)

@@ -22,19 +22,19 @@ from tests.contract.watches import Watch
 
 @dataclass(frozen=True)
 class Join:
-    """Somebody begins to watch from the start."""
+    """A watcher starts at the beginning."""
 
 
 @dataclass(frozen=True)
 class Restart:
-    """One of the watchers ends; another process goes on from its last cursor."""
+    """One of the watchers ends; another process resumes from its last cursor."""
 
     which: int
 
 
 @dataclass(frozen=True)
 class Hold:
-    """One of the watchers takes nothing for a while, or goes on."""
+    """One of the watchers consumes nothing for a while, or continues."""
 
     which: int
 
@@ -76,7 +76,7 @@ def followed_stories() -> st.SearchStrategy[FollowedStory]:
 
 @dataclass
 class Lineage:
-    """A watcher and those who went on from its cursors."""
+    """A watcher and those that resumed from its cursors."""
 
     watches: list[Watch] = field(default_factory=list)
     is_held: bool = False
@@ -92,7 +92,7 @@ class Lineage:
 
 
 class FollowedPlay:
-    """Plays a story in the running event loop, and says what is wrong with what its watchers got."""
+    """Plays a story in the running event loop, and reports what is wrong with what its watchers got."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class FollowedPlay:
                 self._journal.fail(Throttled("by the test")) if self._is_out else self._journal.recover()
 
     async def _wind_up(self) -> None:
-        """Everything is mended and shipped, the run ends, and everybody reads on until it is told so."""
+        """Everything is repaired and shipped, the run ends, and every watcher reads until its end."""
         self._journal.recover()
         for lineage in self._lineages:
             lineage.watches[-1].go_on()

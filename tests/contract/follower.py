@@ -17,7 +17,7 @@ from tests.contract.follower_endings import EndingsContract
 
 
 class FollowerContract(DeliveryContract, EndingsContract):
-    """An adapter's test class says how to open its journal."""
+    """An adapter's test class defines how to open its journal."""
 
 
 class StoriesContract:

@@ -54,7 +54,7 @@ def a_dead_process() -> dict[str, object]:
 
 
 class FollowerBasis:
-    """An adapter's test class says how to open its journal."""
+    """An adapter's test class defines how to open its journal."""
 
     @pytest.fixture
     def clock(self) -> LoopClock:
@@ -65,7 +65,7 @@ class FollowerBasis:
         raise NotImplementedError
 
     def subscribe(self, journal: Journal) -> Subscribe | None:
-        """How to hear of appends, if not in the journal's own way."""
+        """The change signal for appends, if not the journal's own."""
         return None
 
     @pytest.fixture

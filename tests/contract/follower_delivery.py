@@ -1,4 +1,4 @@
-"""Promises about what a follower gets: every event once, in its place, whoever comes and goes."""
+"""Promises about what a follower gets: every event once, in order, whichever followers come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises about heartbeats: the last one of each process is kept, and no reader of events sees it."""
+"""Promises about heartbeats: the last one of each process is stored, and no reader of events sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every journal promises, as tests. An adapter's test class inherits them and says how to open it."""
+"""What every journal promises, as tests. An adapter's test class inherits them and defines how to open it."""
 
 from __future__ import annotations
 

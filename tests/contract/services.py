@@ -1,4 +1,4 @@
-"""What tests of the polling service are made of: somebody who is called, and a service in virtual time."""
+"""What tests of the polling service are made of: a callback, and a service in virtual time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def virtual_service(journal: Journal) -> PollingService:
 
 
 def whole_run(run: str, at: int, count: int = 2, ending: str = "workflow_complete") -> list[Event]:
-    """A run whose producer closes, so that nobody has to wait for stragglers."""
+    """A run whose producer closes, so that no watch has to wait for late events."""
     types = ["workflow_start", *["tool_call"] * (count - 1), ending, "producer_closed"]
     return [
         Event(

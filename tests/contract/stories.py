@@ -13,7 +13,7 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor, Event, new_event_id
 from longwatch.testing.clock import FakeClock
 
-MOST_SKEW_MS = 14_000  # two clocks this far apart stay inside the 30 s within which nobody announces anything
+MOST_SKEW_MS = 14_000  # two clocks this far apart stay inside the 30 s within which nothing is announced
 HOURS = 3600.0
 
 
@@ -34,7 +34,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Restart:
-    """The reader's process ends; another goes on from the text of its cursor."""
+    """The reader's process ends; another resumes from the text of its cursor."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Ship:
-    """The outbox of a writer is shipped in two parts, with a look by the reader between, and announced."""
+    """The outbox of a writer is shipped in two parts, with a poll by the reader between, and announced."""
 
     writer: int
     poll_between: bool
@@ -108,7 +108,7 @@ class Writer:
             append(self.journal, events)
 
     def ship(self, poll: Callable[[], None]) -> list[Event]:
-        """Store what waited, then say so. Returns the announcements."""
+        """Store what waited, then announce it. Returns the announcements."""
         waiting, self.outbox, self.cut_off = self.outbox, [], False
         if not waiting:
             return []
@@ -206,7 +206,7 @@ class FollowedRun:
 
 
 def append(journal: Journal, events: list[Event], *, tries: int = 50) -> None:
-    """Append as a recorder does: again and again until the journal answers."""
+    """Append as a recorder does: again and again until the journal responds."""
     for _ in range(tries - 1):
         try:
             journal.append(events)

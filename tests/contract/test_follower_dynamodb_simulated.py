@@ -47,7 +47,7 @@ class SimulatedContract(FollowerContract):
         async with make_hub() as hub:
             there = Watch(hub.follow(run))
             await asyncio.sleep(14.0)
-            cursor = journal.read(run).cursor  # has just looked far back, and will not again for a while
+            cursor = journal.read(run).cursor  # has just read far back, and will not again for a while
             await asyncio.sleep(0.2)
             journal.append([late])
             await there.has(2)
@@ -68,7 +68,7 @@ class SimulatedContract(FollowerContract):
         async with make_hub() as hub:
             there = Watch(hub.follow(run))
             await asyncio.sleep(16.0)
-            journal.append([late])  # the others look that far back in 14 s
+            journal.append([late])  # the others read that far back in 14 s
             joins = Watch(hub.follow(run))
             await joins.caught_up()
             await asyncio.sleep(40.0)
@@ -91,7 +91,7 @@ class SimulatedContract(FollowerContract):
             there = Watch(hub.follow(run))
             await asyncio.sleep(60.0)
             journal.append([second])
-            await asyncio.sleep(20.0)  # the others look back no further than to 30 s before the second one
+            await asyncio.sleep(20.0)  # the others read back no further than to 30 s before the second one
             journal.append([shipped])
             joins = Watch(hub.follow(run))
             await joins.caught_up()
@@ -136,7 +136,7 @@ class TestSessionLayout(SimulatedContract):
 
 
 class RefusesOnce:
-    """Does not answer the first thorough read."""
+    """Does not respond to the first thorough read."""
 
     default_ttl_seconds = None
     url = "simulated://"
@@ -177,7 +177,7 @@ def test_a_watch_with_a_silence_limit_waits_while_events_queue_and_the_journal_i
 
 
 class HidesHistory(RefusesOnce):
-    """Answers nobody who asks from the beginning."""
+    """Responds to no read from the beginning."""
 
     def read(self, run_id: str, **options: Any) -> Page:
         if options["after"] == START:

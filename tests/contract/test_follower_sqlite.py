@@ -1,4 +1,4 @@
-"""Following keeps its promises on SQLite, however it hears of what was appended."""
+"""Following keeps its promises on SQLite, whichever change signal reports the appends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.follower import FollowerContract, StoriesContract
 
 
 class SqliteContract(FollowerContract):
-    inotify: bool | None = None  # None: also told by appends in this process
+    inotify: bool | None = None  # None: also signalled by appends in this process
 
     @pytest.fixture
     def open_again(self, clock: LoopClock, tmp_path: Path) -> Iterator[OpenAgain]:

@@ -1,4 +1,4 @@
-"""Promises about times: same-millisecond, skewed and late events are all kept and all delivered."""
+"""Promises about times: same-millisecond, skewed and late events are all stored and all delivered."""
 
 from __future__ import annotations
 

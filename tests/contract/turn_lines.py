@@ -11,7 +11,7 @@ from tests.contract.events import OpenAgain
 
 
 class TickingClock(FakeClock):
-    """Virtual time that goes on by a millisecond with every look, so that no two writers share one."""
+    """Virtual time that advances by a millisecond with every reading, so that no two writers share one."""
 
     def now_ms(self) -> int:
         self.advance(0.001)

@@ -29,7 +29,7 @@ WRITERS = 4
 
 
 class Meanwhile:
-    """A journal in which something happens between the next look of a writer and what it writes."""
+    """A journal in which something happens between the next read of a writer and what it writes."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -379,7 +379,7 @@ class ConcurrentTurnsContract(Contract):
         clock.advance(3.0)
         later = other.turns("p", "s")[-1]
 
-        assert at_first.wire_status == "running"  # whoever started it may still say how it ended
+        assert at_first.wire_status == "running"  # its starter may still report how it ended
         assert later.wire_status == "failed"
         assert f"Process {child.pid}" in (later.error or "")
         assert session.all.turn("p", "s", turn) == later

@@ -1,4 +1,4 @@
-"""A turn has one ending, whoever writes it and however many try at once: the same on every journal."""
+"""A turn has one ending, however many writers try to store one at once: the same on every journal."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TurnEndingsContract(ConcurrentTurnsContract):
         warnings.append(ENDS[second](slow, turn))
 
         warnings.append(other.turn("p", "s", turn).wire_status)
-        # The failure that the slow writer reports is stored before its claim, and nobody passes over it.
+        # The failure that the slow writer reports is stored before its claim, and no reader passes over it.
         is_success = first in ("success", "end well") and second != "failure"
         assert warnings == ["completed" if is_success else "failed"] * 3
         assert endings(session.journal, turn) == [ending_id(turn)]

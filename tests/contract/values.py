@@ -35,7 +35,7 @@ VALUES: dict[str, object] = {
 
 
 def alike(value: object) -> object:
-    """The value with all numbers in one form: which type says a number is up to the journal."""
+    """The value with all numbers in one form: the journal may choose the type of a number."""
     match value:
         case bool():
             return ("truth", value)

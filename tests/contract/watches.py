@@ -1,4 +1,4 @@
-"""What tests of following are made of: somebody who watches."""
+"""What tests of following are made of: a watch that records its items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 60.0  # virtual or real: what takes longer never comes
 
 
 class Watch:
-    """Somebody who takes items as they come, and remembers them."""
+    """Consumes items as they come, and remembers them."""
 
     def __init__(self, follower: Follower, *, patient: bool = True) -> None:
         self.follower = follower
@@ -37,7 +37,7 @@ class Watch:
         self._go_on.set()
 
     async def until(self, holds: Callable[[Watch], bool]) -> None:
-        """Wait until this holds of what was taken."""
+        """Wait until this holds of the consumed items."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not holds(self):
                 self._changed.clear()

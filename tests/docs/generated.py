@@ -57,7 +57,7 @@ _COMMA = ",\n"
 _EXECUTION = "arn:aws:states:eu-west-1:123456789012:execution:longwatch-sessions-session:7c2d"
 
 _OF_EXECUTIONS = ("executions", "simulate")  # on a page of their own
-_SHARED = ("--journal", "--debug", "--help")  # told once, at the top of the page
+_SHARED = ("--journal", "--debug", "--help")  # stated once, at the top of the page
 
 
 def commands() -> str:
@@ -186,7 +186,7 @@ def session_records() -> str:
 
 
 def sources() -> str:
-    """Every shipped source: what to type, and what may be asked for."""
+    """Every shipped source: what to type, and which statuses it maps."""
     rows = ["| what to type | source | what it is | asks |", "|---|---|---|---|"]
     calls = {each.name: _calls(each) for each in AWS.values()} | {"drs": "`drs:DescribeJobs`"}
     calls |= dict.fromkeys([*CI, "http"], "GET")

@@ -32,7 +32,7 @@ from tests.docs.pages import ROOT, Block, Page
 from tests.patience import PATIENCE_SECONDS
 
 LANGUAGES = frozenset({"python", "output", "console", "toml", "json", "text", "yaml", "sh", "tsx"})
-ALWAYS_MARKED = frozenset({"sh"})  # never run, so each has to say why
+ALWAYS_MARKED = frozenset({"sh"})  # never run, so each has to state why
 
 _WORKER = """
 import contextlib, io, json, sys, traceback
@@ -51,7 +51,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line typed into a shell, and what the page says of it."""
+    """One line typed into a shell, and the output that the page shows."""
 
     text: str
     exit_code: int
@@ -59,7 +59,7 @@ class Command:
 
 
 class Reader:
-    """Somebody who types in a page from top to bottom."""
+    """Types in a page from top to bottom, as a reader would."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

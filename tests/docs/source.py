@@ -1,4 +1,4 @@
-"""What the source code says, read from its syntax: event types, log messages, variables, texts."""
+"""Facts about the source code, read from its syntax: event types, log messages, variables, texts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def event_types() -> frozenset[str]:
 
 
 def _constants(node: ast.AST) -> set[str]:
-    """The texts that this expression or pattern can be, as far as its form tells."""
+    """The texts that this expression or pattern can be, as far as its form shows."""
     match node:
         case ast.Constant(value=str(text)):
             return {text}
@@ -107,7 +107,7 @@ def log_messages() -> list[str]:
 
 
 def variables() -> frozenset[str]:
-    """The environment variables of our own that the code knows."""
+    """The environment variables of our own that the code reads."""
     return frozenset(text for text in texts() if re.fullmatch(r"LONGWATCH_[A-Z_]+", text))
 
 

@@ -1,4 +1,4 @@
-"""What the pages tell people to type into the AWS CLI exists: service, operation, and every option of it.
+"""AWS CLI commands in the pages exist: the service, the operation, and every option.
 
 Nothing here can run them, so this is what keeps them from drifting; botocore has the services' own models.
 """

@@ -1,4 +1,4 @@
-"""Every block of code in the documentation does what the page says."""
+"""Every block of code in the documentation does what the page states."""
 
 from __future__ import annotations
 

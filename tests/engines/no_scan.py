@@ -18,7 +18,7 @@ REFUSAL = {
 
 @contextmanager
 def without_scan(url: str) -> Iterator[str]:
-    """The address at which the engine of this one answers everything but scans."""
+    """The URL at which the engine of this one responds to everything but scans."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -32,7 +32,7 @@ PORT_TRIES = 3
 
 
 class EngineMissing(Exception):
-    """The engine is not on this machine. The text says what is missing and how to get it."""
+    """The engine is not on this machine. The text states what is missing and how to get it."""
 
 
 class EngineFailed(Exception):
@@ -66,19 +66,19 @@ class Engine:
         return dict(os.environ)
 
     def start(self) -> Self:
-        """Start the engine and return once it answers."""
+        """Start the engine and return once it responds."""
         for attempt in range(1, PORT_TRIES + 1):
             try:
                 return self._start_once()
             except EngineFailed:
-                # Between finding a free port and using it, somebody else may have taken it.
+                # Between finding a free port and using it, another process may have bound it.
                 if self._chosen or attempt == PORT_TRIES:
                     raise
                 self.port = free_port()
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def stop(self) -> None:
-        """Ask the engine to end, and wait until it has."""
+        """Signal the engine to end, and wait until it has."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -96,7 +96,7 @@ class Engine:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.PIPE,  # its end tells the engine that we are gone, however we went
+            stdin=subprocess.PIPE,  # its end shows the engine that we are gone, however we went
             stdout=self._log,
             stderr=subprocess.STDOUT,
             env=self.environment(),
@@ -117,7 +117,7 @@ class Engine:
             with urllib.request.urlopen(self.url + self.health_path, timeout=5):
                 return True
         except urllib.error.HTTPError:
-            return True  # an answer, if only that it wants a signed request
+            return True  # a response, if only that it requires a signed request
         except OSError:
             return False
 
@@ -205,7 +205,7 @@ class DynamoDbLocal(Engine):
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
+    """A loopback port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Where executions are kept under load: a SQLite file, or two tables whose calls are counted."""
+"""Where executions are stored under load: a SQLite file, or two tables whose calls are counted."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PENDING, ACTIVE = (808.0, 376.0) if FULL else (60.0, 60.0)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of execution: what its jobs do, how it ends, and how often it is asked about until then."""
+    """One kind of execution: what its jobs do, how it ends, and how often it is polled until then."""
 
     name: str
     mode: Mode

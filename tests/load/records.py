@@ -1,4 +1,4 @@
-"""Fills a place with executions that have ended long ago, and with some that are open."""
+"""Fills a backend with executions that have ended long ago, and with some that are open."""
 
 from __future__ import annotations
 

@@ -11,4 +11,4 @@ CONCURRENT = (10, 50, 100)
 OPEN = 1_000
 CLOSED_IN_A_TABLE = 100_000 if FULL else 2_000  # a local engine takes a minute or more for all of them
 CLOSED_IN_A_FILE = 100_000 if FULL else 20_000
-READS = 40 if FULL else 2  # at the index, each of several pages, to tell an average and a p99
+READS = 40 if FULL else 2  # of the index, each of several pages, for an average and a p99

@@ -46,7 +46,7 @@ class Functions:
         self._finder, self._poller = parts.finder(self._handed.append), parts.poller
 
     def run(self) -> None:
-        """Look whenever something is due, until nothing is open."""
+        """Poll whenever something is due, until nothing is open."""
         with ThreadPoolExecutor(POLLERS) as functions:
             while self._finder.tick().survey.open:
                 self.results += functions.map(self._poll, self._handed)
@@ -116,7 +116,7 @@ def test_one_process_polls_all_executions_in_one_call(
 
 
 def assert_ends(backend: Backend, kinds: dict[str, Kind]) -> None:
-    """Each has the verdict of its kind, told once, and every change of every server is in the journal."""
+    """Each has the verdict of its kind, reported once, and every change of every server is in the journal."""
     for name, kind in kinds.items():
         found = backend.store.get(name)
         assert found is not None

@@ -85,11 +85,11 @@ def test_of_pollers_that_race_for_one_execution_one_wins_each_time(
 
     final = backend.store.get("open-000000")
     assert final is not None
-    assert sum(won) == final.version - 1  # every write that was answered counts, and none counts twice
+    assert sum(won) == final.version - 1  # every write with a response counts, and none counts twice
 
 
 def assert_only_open_ones_were_read(backend: Backend) -> None:
-    """Both indexes were asked for the open ones, page by page, and read no other."""
+    """Both indexes were queried for the open ones, page by page, and read no other."""
     queries = [call for call in backend.of_store.calls if call.operation == "Query"]
     if queries:
         assert sum(call.examined for call in queries) == 2 * (READS + 2) * OPEN

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 INDEX_QUERY = (100.0, 200.0)  # ms: required average and p99 of the index
-POLL = (5_000.0, None)  # ms: the average that it asks of a poll
+POLL = (5_000.0, None)  # ms: the required average of a poll
 
 
 class Timings:
@@ -52,7 +52,7 @@ def print_line(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an AWS client that was answered."""
+    """One call of an AWS client that got a response."""
 
     operation: str
     seconds: float

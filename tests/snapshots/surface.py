@@ -171,7 +171,7 @@ def settings() -> str:
 
 
 def events() -> str:
-    """The event types that the code knows, with the payload fields that the reference gives each of them.
+    """The event types that the code defines, with the payload fields that the reference gives each of them.
 
     A field that occurs nowhere in the code is marked.
     """

@@ -1,4 +1,4 @@
-"""An agent behind HTTP that does what the request asks for, journaling as a real one does."""
+"""An agent behind HTTP that does what the request demands, journaling as a real one does."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class ScriptedAgent:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.requests: list[dict[str, Any]] = []
-        self.gate = threading.Event()  # "late" goes on when it opens
+        self.gate = threading.Event()  # "late" continues when it opens
         agent = self
 
         class Handler(BaseHTTPRequestHandler):
-            wbufsize = -1  # one write for each answer, or it waits for an acknowledgement
+            wbufsize = -1  # one write for each response, or it waits for an acknowledgement
 
             def do_POST(self) -> None:
                 payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 agent.requests.append(payload)
                 try:
                     response, status = agent.handle(payload), 200
-                except Exception as error:  # noqa: BLE001 - as any server answers
+                except Exception as error:  # noqa: BLE001 - as any server responds
                     response, status = {"error": str(error)}, 500
                 body = json.dumps(response).encode()
                 self.send_response(status)

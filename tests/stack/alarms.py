@@ -1,7 +1,7 @@
 """Alarms as CloudWatch documents them: a template's alarms as values, and in which state data puts them.
 
 The local engine evaluates alarms at once and by namespace and name alone. What it leaves out is here: exact
-dimensions, periods, how many datapoints it takes, and what missing ones mean. CloudWatch itself also looks a
+dimensions, periods, how many datapoints it takes, and what missing ones mean. CloudWatch itself also reads a
 little further back for late datapoints, which is not played here.
 """
 
@@ -111,7 +111,7 @@ def alarms(**parameters: str) -> dict[str, dict[str, Any]]:
 
 
 def metric_of(alarm: Mapping[str, Any]) -> tuple[str, str, frozenset[tuple[str, str]]]:
-    """Which metric an alarm looks at."""
+    """Which metric an alarm uses."""
     dimensions = frozenset((each["Name"], each["Value"]) for each in alarm["Dimensions"])
     return (alarm["Namespace"], alarm["MetricName"], dimensions)
 

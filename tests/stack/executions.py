@@ -79,7 +79,7 @@ class Deployed:
         self.client("lambda").invoke(FunctionName=self.outputs["FinderFunctionName"], InvocationType="Event")
 
     def poll(self, execution_id: str) -> dict[str, Any]:
-        """Call the poller, and wait for what it says."""
+        """Call the poller, and wait for its response."""
         response = self.client("lambda").invoke(
             FunctionName=self.outputs["PollerFunctionName"],
             Payload=json.dumps({"execution_id": execution_id, "plan_id": "plan"}).encode(),
@@ -166,7 +166,7 @@ def deployed(url: str, drs: DrsSimulator, **parameters: str) -> Iterator[Deploye
 
 
 def until(ask: Callable[[], T | None], *, within: float, what: str) -> T:
-    """What is asked for, once it is there."""
+    """The requested value, once it is there."""
     give_up_at = time.monotonic() + within
     while (found := ask()) is None:
         assert time.monotonic() < give_up_at, f"after {within:.0f} s it is still not so that {what}"

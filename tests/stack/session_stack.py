@@ -67,7 +67,7 @@ class Deployed:
         responses: dict[str, dict[str, Any]] = {
             name: {"0": {"Return": value}} for name, value in (returns or {}).items()
         }
-        # The engine counts only visits that it was told of.
+        # The engine counts only visits that were reported to it.
         first: dict[str, Any] = {} if visits.startswith("0") else {"0": {"Return": {}}}
         responses[state] = {**first, visits: {"Throw": {"Error": error, "Cause": "as the test asked"}}}
         case = {name: name for name in responses}

@@ -1,4 +1,4 @@
-"""infrastructure/documents-table.yaml: what it says, and what stands there after it is deployed."""
+"""infrastructure/documents-table.yaml: its content, and the table after it is deployed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""infrastructure/dynamodb-table.yaml: what it says, and what stands there after it is deployed."""
+"""infrastructure/dynamodb-table.yaml: its content, and the table after it is deployed."""
 
 from __future__ import annotations
 

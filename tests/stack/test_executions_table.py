@@ -1,4 +1,4 @@
-"""infrastructure/executions.yaml: what it says, and the product on the table that it deploys."""
+"""infrastructure/executions.yaml: its content, and the product on the table that it deploys."""
 
 from __future__ import annotations
 

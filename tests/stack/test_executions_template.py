@@ -1,4 +1,4 @@
-"""What infrastructure/executions.yaml says, before anything is deployed."""
+"""The content of infrastructure/executions.yaml, before anything is deployed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """infrastructure/executions.yaml, deployed: rule, finder, pollers and DRS, to each of the ends.
 
-Rules, functions and polls run in real time; in DRS, which is the simulator, time passes when a test says so.
+Rules, functions and polls run in real time; in DRS, which is the simulator, time passes on demand.
 The engine gives each function the rights of its role and no others. It makes no metrics from logs, so they
 are read there.
 """
@@ -79,7 +79,7 @@ def other(engine: str, drs: DrsSimulator) -> Iterator[Deployed]:
 def interrupted(other: Deployed, clock: FakeClock) -> tuple[str, float]:
     """A drill that was polled once, ran on without the rule, and when the rule was disabled.
 
-    It is disabled first: a finder that it calls while something is open stays, and asks for a minute more.
+    It is disabled first: a finder that it calls while something is open stays, and polls for a minute more.
     """
     other.client("events").disable_rule(Name=other.outputs["RuleName"])
     since = time.monotonic()
@@ -91,7 +91,7 @@ def interrupted(other: Deployed, clock: FakeClock) -> tuple[str, float]:
 
 @pytest.fixture(scope="module")
 def left_alone(engine: str, drs: DrsSimulator) -> Iterator[tuple[Deployed, str, str]]:
-    """A stack whose finder nobody but the rule calls, with an execution, and one that was cancelled.
+    """A stack whose finder only the rule calls, with an execution, and one that was cancelled.
 
     Its pollers learn, so they read the list of runs with the rights of their role.
     """
@@ -125,7 +125,7 @@ def shown(stack: Deployed, clock: FakeClock) -> Mapping[str, Execution]:
 
 
 def is_asked_again(before: Execution, after: Execution) -> bool:
-    return after.last_polled_at != before.last_polled_at  # answers bear the time of DRS, which stands still
+    return after.last_polled_at != before.last_polled_at  # responses bear the time of DRS, which stands still
 
 
 def has_actions(execution: Execution) -> bool:
@@ -407,7 +407,7 @@ def transitions(stack: Deployed, execution: Execution) -> Counter[tuple[object, 
 
 
 def asked(stack: Deployed, execution: Execution) -> list[dict[str, Any]]:
-    """The polls in which DRS was asked: others found somebody at it, or that it was not time."""
+    """The polls in which DRS was called: others found another poller, or were not due."""
     return [each for each in stack.polls(execution.execution_id) if "PollingDuration" in each]
 
 

@@ -84,7 +84,7 @@ def documented(command: str, naming: str = "") -> dict[str, Any]:
 
 
 def add_index(at: TableAddress, name: str = INDEX) -> None:
-    """Do what the page says, and wait until the index is there."""
+    """Run the commands of the page, and wait until the index is there."""
     made: Any = client_of(str(at.endpoint))
     asked = {**documented("update-table", name), "TableName": at.table}
     billing = made.describe_table(TableName=at.table)["Table"].get("BillingModeSummary", {})

@@ -36,7 +36,7 @@ class Deployed:
 
     url: str
     environment: str
-    queue: str  # gets what the alarms tell
+    queue: str  # receives the notifications of the alarms
     outputs: dict[str, str]
 
     @cached_property
@@ -53,7 +53,7 @@ class Deployed:
         return {names[each["AlarmName"]]: each["StateValue"] for each in found}
 
     def put(self, name: str, value: float, *, age: float = 0.0) -> None:
-        """A datapoint of the metric that this alarm looks at."""
+        """A datapoint of the metric that this alarm uses."""
         namespace, metric, dimensions = metric_of(self.alarms[name])
         self.cloudwatch.put_metric_data(
             Namespace=namespace,
@@ -68,7 +68,7 @@ class Deployed:
         )
 
     def notifications(self) -> list[tuple[str, str]]:
-        """The alarms and states that the topic was told, since the last time it was asked."""
+        """The alarms and states that were sent to the topic since the last call."""
         sqs = client("sqs", self.url)
         found: list[tuple[str, str]] = []
         while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages"):
@@ -122,7 +122,7 @@ def test_each_alarm_goes_off_alone_and_is_over_again(deployed: Deployed) -> None
     sent = deployed.notifications()
     until(lambda: _calm(deployed))
 
-    # The engine does not look at dimensions: the errors of one function are those of the other.
+    # The engine ignores dimensions: the errors of one function are those of the other.
     both = {"ExecutionPollerErrors", "ExecutionFinderErrors"}
     assert {name: found - both | {name} for name, found in went_off.items()} == {
         name: {name} for name in went_off
@@ -134,7 +134,7 @@ def test_each_alarm_goes_off_alone_and_is_over_again(deployed: Deployed) -> None
 
 
 def _calm(deployed: Deployed) -> bool:
-    """Whether all alarms are over, now that what is published says that all is well."""
+    """Whether all alarms are over, now that the published data are good."""
     for name in deployed.alarms:
         deployed.put(name, 0)
     return set(deployed.states().values()) == {"OK"}

@@ -32,7 +32,7 @@ engine = pytest.fixture(scope="module")(own_engine)
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The functions, and the alarms that look at them."""
+    """The functions, and the alarms on their metrics."""
 
     stack: Deployed
     environment: str
@@ -135,7 +135,7 @@ def test_pollers_that_fail_set_the_required_alarm_off(watched: Watched) -> None:
     ]
     watched.publish(
         stack.metrics("PollerFunctionName")[-1:]
-    )  # the engine looks at its alarms when data comes
+    )  # the engine evaluates its alarms when data comes
 
     assert all("FunctionError" in response for response in responses)
     assert watched.states()["ExecutionPollerErrors"] == "ALARM"

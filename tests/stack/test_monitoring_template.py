@@ -1,4 +1,4 @@
-"""infrastructure/monitoring.yaml: it looks at metrics that exist, and each alarm goes off when it should."""
+"""infrastructure/monitoring.yaml: it uses metrics that exist, and each alarm goes off when it should."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FINDER = frozenset({("FunctionName", PARAMETERS["FinderFunctionName"])})
 TABLE = ("TableName", PARAMETERS["TableName"])
 ON_THE_INDEX = frozenset({TABLE, ("GlobalSecondaryIndexName", INDEX)})
 OURS = frozenset({("Environment", ENVIRONMENT)})
-ENDS = tuple(STATUS_WORDS[word] for word in STATUS_WORDS if word != POLLING)  # all that a record can say
+ENDS = tuple(STATUS_WORDS[word] for word in STATUS_WORDS if word != POLLING)  # all that a record can have
 
 # What AWS's own services publish, with the dimensions that they publish it with.
 OF_AWS = {
@@ -119,7 +119,7 @@ def test_the_pages_have_every_alarm_widget_and_query(widgets: list[dict[str, Any
 
     assert [name for name in alarms() if name not in headings] == []
     assert [title for title in titles if f"| {title} |" not in guide] == []
-    # "by status" is told in one row with its sibling.
+    # "by status" is shown in one row with its sibling.
     assert [name for name in queries if f"| {name.removesuffix(' by status')}" not in guide] == []
 
 

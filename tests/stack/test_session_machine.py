@@ -1,4 +1,4 @@
-"""What the session journal's template and state machine say, before anything is deployed."""
+"""The content of the session journal's template and state machine, before anything is deployed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "longwatch"
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
-# Which parts of pyproject.toml each export holds: base, extras, groups. `make requirements` says the same.
+# Which parts of pyproject.toml each export holds: base, extras, groups. `make requirements` uses the same.
 EXPORTS = {
     "demo": ([], ["build"]),
     "dev": (["aws", "otel"], ["dev"]),
@@ -31,7 +31,7 @@ INDEX_ADDRESS = re.compile(
 
 
 def wanted(extras: list[str], groups: list[str]) -> list[Requirement]:
-    """The direct dependencies that these extras and groups ask for, the base included."""
+    """The direct dependencies of these extras and groups, the base included."""
     lines: list[str] = list(PROJECT["project"]["dependencies"])
     for extra in extras:
         lines += PROJECT["project"]["optional-dependencies"][extra]

@@ -22,7 +22,7 @@ OLDEST_NODE = 20
 
 
 def node() -> str:
-    """The command `node`, or a skip that says what to install."""
+    """The command `node`, or a skip that names what to install."""
     found = shutil.which("node")
     if found is None:
         pytest.skip("there is no `node` here; install Node 20 or newer to test the browser modules")
@@ -35,7 +35,7 @@ def node() -> str:
 
 
 def tool(name: str) -> list[str]:
-    """A command of web/node_modules, or a skip that says how to get it."""
+    """A command of web/node_modules, or a skip that names the install command."""
     script = WEB / "node_modules" / ".bin" / name
     if not script.exists():
         pytest.skip(f"`{name}` is not installed; run `make web`, which needs npm")
@@ -48,13 +48,13 @@ def take_core() -> None:
 
 
 class NodeLines:
-    """A script that answers each line of JSON with another."""
+    """A script that responds to each line of JSON with another."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def ask(self, question: Any) -> Any:
-        """Send one line and wait for the answer."""
+        """Send one line and wait for the response."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")

@@ -52,7 +52,7 @@ WORDS = _words_of(
 TYPES = sorted(
     {*strategies.RUN_TYPES, *STARTS, *ENDS, *LINE_TYPES, "TASK_copy_STARTED", "turn_started", "block"}
 )
-FIELDS = [  # the fields that a fold looks at most
+FIELDS = [  # the fields that a fold reads most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
     *("line_number", "after_line"),

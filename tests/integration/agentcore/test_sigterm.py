@@ -81,4 +81,4 @@ def test_work_that_the_platform_stops_is_journaled_as_failed(agent: Agent) -> No
 
     failed = [event for event in agent.events() if event.type == "AGENT_BACKGROUND_TASK_FAILED"]
     assert [event.payload["error_message"] for event in failed] == ["terminated by the platform (SIGTERM)"]
-    assert code == -signal.SIGTERM  # the server shut down, and the process ended as the sender meant it
+    assert code == -signal.SIGTERM  # the server shut down, and the process ended as the sender intended

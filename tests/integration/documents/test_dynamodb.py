@@ -1,4 +1,4 @@
-"""Documents on DynamoDB: answers that get lost, writers that end in the middle, tables that are not there."""
+"""Documents on DynamoDB: lost responses, writers that end in the middle, missing tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BIG = bytes(range(256)) * 4000  # three parts
 
 
 class FailingTable(SharedDocumentTable):
-    """Loses the answer to a transaction, or fails to delete, when told to."""
+    """Loses the response to a transaction, or fails to delete, on demand."""
 
     lose_answers = 0
     fail_deletions = 0

@@ -158,7 +158,7 @@ def test_a_forked_child_continues_under_a_name_of_its_own(tmp_path: Path) -> Non
             try:
                 store.write_text("p", "a.md", "parent\nchild\n")
                 os._exit(0)
-            except BaseException:  # noqa: BLE001 - a child of a test says how it went by its exit code
+            except BaseException:  # noqa: BLE001 - a child of a test reports its outcome by its exit code
                 os._exit(1)
         _, status = os.waitpid(child, 0)
         store.write_text("p", "a.md", "parent\nchild\nparent again\n")

@@ -26,7 +26,7 @@ def name() -> str:
 
 
 def units(text: str) -> int:
-    """How long JavaScript says that the text is."""
+    """The length of the text in JavaScript."""
     return len(text.encode("utf-16-le")) // 2
 
 

@@ -1,4 +1,4 @@
-"""A server that stands in for DynamoDB, and remembers what it was asked."""
+"""A server that stands in for DynamoDB, and records its requests."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Respond = Callable[[Request], tuple[int, object, dict[str, str]]]
 
 @dataclass
 class Server:
-    """Answers as it is told."""
+    """Responds as a test defines."""
 
     respond: Respond
     url: str = ""
     requests: list[Request] = field(default_factory=list)
-    hangs_up: bool = False  # after each answer, without saying so
+    hangs_up: bool = False  # after each response, without announcing it
 
     def ways(self) -> str:
         """By which way each request came: `f` fast query, `b` boto3."""
@@ -60,11 +60,11 @@ def serving(respond: Respond, *, tls: ssl.SSLContext | None = None) -> Iterator[
             for name, value in further.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.close_connection = stand_in.hangs_up  # before the answer, with which the test goes on
+            self.close_connection = stand_in.hangs_up  # before the response, with which the test continues
             self.wfile.write(text)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         if tls is not None:

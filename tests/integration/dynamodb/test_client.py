@@ -1,4 +1,4 @@
-"""What the client makes of answers that are none, from a server that gives the same one to every request."""
+"""How the client handles wrong responses, from a server that returns the same one to every request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENT = Event(run_id="wf-1", event_id="e", type="workflow_start", occurred_at=1_
 
 @contextmanager
 def journal_against(status: int, body: object) -> Iterator[tuple[Journal, list[str]]]:
-    """A journal whose every request gets this answer, and the operations that were asked for."""
+    """A journal whose every request gets this response, and the operations that were requested."""
     requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -35,7 +35,7 @@ def journal_against(status: int, body: object) -> Iterator[tuple[Journal, list[s
             self.wfile.write(text)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

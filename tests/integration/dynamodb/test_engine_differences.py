@@ -1,4 +1,4 @@
-"""Where the engines differ from each other, as docs/explanation/engines.md tells it.
+"""Where the engines differ from each other, as docs/explanation/engines.md lists it.
 
 An engine that changes its mind fails here, and the page is to be changed with it.
 """

@@ -1,4 +1,4 @@
-"""The journal on real engines: pages of 1 MB, large items, lost answers, other producers."""
+"""The journal on real engines: pages of 1 MB, large items, lost responses, other producers."""
 
 from __future__ import annotations
 

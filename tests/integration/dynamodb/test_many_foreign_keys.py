@@ -25,7 +25,7 @@ BEGIN = 1_794_736_800_000
 SPAN_MS = 28_000  # inside the look-back of 30 s
 ITEMS = 5_000
 LATE = 300
-ODD = 250  # items whose key is no time
+ODD = 250  # items whose key is not a time
 
 pytestmark = pytest.mark.needs_java
 
@@ -121,7 +121,7 @@ async def test_a_follower_gets_late_items_among_thousands(address: TableAddress)
             watch = Watch(hub.follow(run))
             await watch.caught_up()
             write(address, [foreign(address.layout, run, at) for at in times[:LATE]])
-            joined = Watch(hub.follow(run))  # asks for a thorough look
+            joined = Watch(hub.follow(run))  # requests a thorough read
             await watch.has(3_000)
             await joined.has(3_000)
 

@@ -1,4 +1,4 @@
-"""Something answers in place of DynamoDB for a while: every call fails as an outage, every reader resumes."""
+"""Another server replaces DynamoDB for a while: every call fails as an outage, every reader resumes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Response = tuple[int, object, dict[str, str]]
 
 @dataclass
 class Between:
-    """A proxy in front of DynamoDB that can answer by itself."""
+    """A proxy in front of DynamoDB that can respond by itself."""
 
     to: str
     url: str = ""

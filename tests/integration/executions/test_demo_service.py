@@ -1,4 +1,4 @@
-"""The demo's service: the same answers with the real client over the wire, and without it in this process."""
+"""The demo's service: the same responses with the real client over the wire and in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source asks DRS through the real client, over the wire; the simulator answers as the model says."""
+"""The source polls DRS through the real client, over the wire; the simulator follows the model."""
 
 from __future__ import annotations
 

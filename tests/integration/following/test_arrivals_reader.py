@@ -18,7 +18,7 @@ from tests.contract.watches import Watch
 
 
 class Syncing(SqliteJournal):
-    """Shows what is appended only after it was looked for so many times."""
+    """Shows what is appended only after so many polls."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -37,7 +37,7 @@ class Syncing(SqliteJournal):
 
 
 class Pipe:
-    """Tells when it is told to, and of nothing else."""
+    """Signals on demand, and never by itself."""
 
     check_seconds: float | None = None
 
@@ -76,7 +76,7 @@ def syncing(path: Path) -> Iterator[Syncing]:
 
 
 class Pipes:
-    """One for each time that somebody began to listen."""
+    """One for each subscription."""
 
     def __init__(self) -> None:
         self.all: list[Pipe] = []

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linu
 
 @pytest.fixture
 def writer(path: Path) -> Iterator[SqliteJournal]:
-    """Another connection, as another process has it: what it rings in this process is not heard here."""
+    """Another connection, as another process has it: its writes are not signalled inside this process."""
     with SqliteJournal(path) as journal:
         yield journal
 

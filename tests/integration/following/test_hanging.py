@@ -1,4 +1,4 @@
-"""A store that takes a call and never answers."""
+"""A store that accepts a call and never responds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print("left")
 
 
 class Hanging(MemoryJournal):
-    """Answers when the gate is opened, and not before."""
+    """Responds when the gate is opened, and not before."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ with longwatch.open_journal(sys.argv[1]) as journal:
 
 
 class Gated(FaultyJournal):
-    """A journal that is polled, and whose answers about one run are held back until they may go."""
+    """A journal that is polled, and whose responses about one run are held back until they are released."""
 
     def __init__(self, journal: MemoryJournal, held: str) -> None:
         super().__init__(journal)
@@ -72,7 +72,7 @@ def test_a_result_that_was_under_way_is_never_delivered_into_the_next_run() -> N
         service.start_polling("wf-old")
         assert gated.asked.wait(PATIENCE_SECONDS)
         service.start_polling("wf-new")
-        received.has(len(new))  # the next run does not wait for the answer that nobody wants
+        received.has(len(new))  # the next run does not wait for a response that is no longer wanted
         gated.may_go.set()
         assert service.wait(PATIENCE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""A real process under supervision: what it says, on both channels, becomes one history."""
+"""A real process under supervision: its output on both channels becomes one history."""
 
 from __future__ import annotations
 
@@ -336,5 +336,5 @@ def test_no_thread_descriptor_or_process_is_left_behind(bench: Bench) -> None:
     assert threading.active_count() == threads
     assert len(set(Path("/dev/fd").iterdir())) == len(descriptors)
     pid = int(str(bench.of_type("output")[-1].payload["text"]))
-    with pytest.raises(ChildProcessError):  # asked after already, so no zombie
+    with pytest.raises(ChildProcessError):  # collected already, so no zombie
         os.waitpid(pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""`longwatch run` as a process of its own: what is known when it, or its command, is ended by a signal."""
+"""`longwatch run` as a process of its own: what is recorded when it, or its command, is ended by a signal."""
 
 from __future__ import annotations
 

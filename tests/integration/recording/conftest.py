@@ -1,4 +1,4 @@
-"""A place for processes that record."""
+"""A workspace for processes that record."""
 
 from __future__ import annotations
 

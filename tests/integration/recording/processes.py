@@ -1,4 +1,4 @@
-"""Starting processes that record, and looking at what they left behind."""
+"""Starts processes that record, and reads what they left behind."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def all_events(journal: Journal, run_id: str) -> list[Event]:
 
 
 def verification_of(events: list[Event]) -> Verification:
-    """What the producers' numbers and digests say."""
+    """The verification of the producers' numbers and digests."""
     verifier = Verifier()
     for event in events:
         verifier.add(event)

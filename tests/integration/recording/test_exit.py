@@ -53,7 +53,7 @@ def locked_journal(workspace: Workspace) -> Iterator[None]:
 
 @pytest.fixture
 def distant_table(workspace: Workspace, dynamodb_local_url: str) -> Iterator[str]:
-    """The address of a table that the place records to; there every response takes 100 ms."""
+    """The URL of a table that the workspace records to; there every response takes 100 ms."""
     with new_table(dynamodb_local_url, "workflow") as table, distant(dynamodb_local_url, seconds=0.1) as url:
         workspace.url = f"dynamodb://{table.table}?region={REGION}&endpoint={url}"
         yield f"dynamodb://{table.table}?region={REGION}&endpoint={dynamodb_local_url}"
@@ -70,7 +70,7 @@ def counts_in(text: str) -> tuple[int, ...]:
 
 
 def steps_of(workspace: Workspace, url: str, run_id: str = "wf-1") -> list[object]:
-    """What the run says once everything in the outbox was shipped; fails if events are missing or twice."""
+    """The steps of the run once the outbox was shipped; fails if events are missing or twice."""
     Outbox(workspace.outbox).ship(lambda waiting_for: open_journal(url))
     with open_journal(url) as journal:
         events = all_events(journal, run_id)

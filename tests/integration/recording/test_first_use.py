@@ -1,4 +1,4 @@
-"""First use at an awkward moment: the event is stored or its loss is reported, and the program goes on."""
+"""First use at an awkward moment: the event is stored or its loss is reported, and the program continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording process whose journal file is moved, deleted or replaced: every event stays in one place."""
+"""A recording process whose journal file is moved, deleted or replaced: every event is stored once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.recording.processes import Workspace, all_events, finishe
 
 RUN = "wf-1"
 
-# Records as many events as each line of its input says, and prints when they are flushed.
+# Records as many events as each line of its input demands, and prints when they are flushed.
 IN_STEPS = """
 import sys
 import longwatch
@@ -28,7 +28,7 @@ with longwatch.run(run_id="wf-1"):
         print("flushed", longwatch.flush(), flush=True)
 """
 
-# Records all the time and says when it is half through.
+# Records all the time and prints when it is half through.
 BUSY = """
 import longwatch
 with longwatch.run(run_id="wf-1"):

@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 30
 
 
 class QuickClock(SystemClock):
-    """Time that passes a hundred times as fast, so that nobody waits a second for another try."""
+    """Time that passes a hundred times as fast, so that no test waits a second for a retry."""
 
     def monotonic(self) -> float:
         return super().monotonic() * 100
@@ -155,7 +155,7 @@ def test_refused_events_are_stored_with_the_reason_across_processes(
     assert [reason for _, reason in outbox.refused()] == ["'step' events are refused here"]
     assert outbox.ship(open_journal).shipped == 0
     (producer,) = verification_of(all_events(faulty, RUN)).producers
-    assert producer.missing == ((5, 5),)  # and the numbering says which one is gone
+    assert producer.missing == ((5, 5),)  # and the numbering shows which one is gone
 
 
 def test_a_locked_journal_is_an_outage_and_nothing_is_lost(workspace: Workspace) -> None:
@@ -208,7 +208,7 @@ def test_with_the_outbox_unwritable_events_are_held_until_the_journal_is_back(
 
 
 def wait_until(condition: object) -> None:
-    """Until the writer thread has done it. Looks again as often as it can, for half a minute."""
+    """Until the writer thread has done it. Checks as often as it can, for half a minute."""
     tick = threading.Event()
     for _ in range(PATIENCE_SECONDS * 200):
         if condition():  # type: ignore[operator]

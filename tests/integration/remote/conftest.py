@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 async def http(server: ServerProcess) -> AsyncIterator[httpx2.AsyncClient]:
-    """Makes what the clients look at."""
+    """Creates what the clients poll."""
     async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as client:
         yield client
 

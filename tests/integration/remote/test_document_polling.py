@@ -1,4 +1,4 @@
-"""The files of a project are looked at, and Yjs documents kept up to date, over a real server."""
+"""The files of a project are polled, and Yjs documents updated, over a real server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUICK_MS = 20.0
 
 
 class ReceivedChanges:
-    """Changes as they are told, to be waited for."""
+    """Changes as they are reported, to be waited for."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[str, str]] = []
@@ -40,9 +40,9 @@ async def write(http: httpx2.AsyncClient, project: str, path: str, text: str) ->
 
 
 async def until_listed(polling: DocumentPolling, *paths: str) -> None:
-    """Until a look has found these files."""
+    """Until a poll has found these files."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while set(polling.files) != set(paths):  # noqa: ASYNC110 - the first look calls nobody back
+        while set(polling.files) != set(paths):  # noqa: ASYNC110 - the first poll calls no callback
             await asyncio.sleep(0.01)
 
 

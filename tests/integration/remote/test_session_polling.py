@@ -1,4 +1,4 @@
-"""A turn is looked at until it is over, over a real server."""
+"""A turn is polled until it is over, over a real server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_each_change_is_an_update_and_the_end_stops_the_polling(
     assert [block.content["text"] for block in turn.blocks] == ["one", "two"]
     assert completed == [turn]
     assert updates[-1] == turn
-    assert len(updates) <= 4  # a look that finds nothing new calls nobody
+    assert len(updates) <= 4  # a poll without news calls no callback
 
 
 async def test_a_failed_turn_is_an_error_with_its_reason(

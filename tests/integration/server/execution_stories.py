@@ -56,7 +56,7 @@ def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: 
 
 
 def wave_job(number: int, *states: ItemState, state: JobState = JobState.STARTED, **more: Any) -> Job:
-    """What the source says of a job: a server for each state, s-11, s-12, …"""
+    """A job of the source: a server for each state, s-11, s-12, …"""
     servers = tuple(
         WorkItem(f"s-{number}{at}", each, source_status=each.value.upper(), **more)
         for at, each in enumerate(states, 1)
@@ -69,7 +69,7 @@ def action(name: str, state: StepState, reason: str | None = None) -> Step:
 
 
 class Watched:
-    """An execution in its store and its journal, told of answers as a poller would."""
+    """An execution in its store and its journal, updated by responses as a poller would."""
 
     def __init__(self, store: ExecutionStore, journal: Journal, execution: Execution) -> None:
         self._store = store
@@ -78,7 +78,7 @@ class Watched:
         journal.append([start_event(self.now)])
 
     def receive(self, *jobs: Job, at: int | None = None) -> Execution:
-        """The source has answered so."""
+        """Apply a response of the source."""
         at = now_ms() if at is None else at
         job_ids = {job.job_id for wave in self.now.stages for job in wave.jobs}
         jobs_by_id = {job.job_id: job for job in jobs if job.job_id in job_ids}

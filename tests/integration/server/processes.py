@@ -41,7 +41,7 @@ class ServeProcess:
 
 @contextmanager
 def serving(*arguments: str, **variables: str) -> Iterator[ServeProcess]:
-    """Start a server, wait until it says where it is, and end it after the block."""
+    """Start a server, wait until it prints its URL, and end it after the block."""
     command = [sys.executable, "-m", "longwatch", "serve", "--port", "0", *arguments]
     with subprocess.Popen(
         command,
@@ -75,7 +75,7 @@ def journal_option(file: Path) -> tuple[str, str]:
 
 
 def raw_answer(port: int, request: bytes, *, then: bytes = b"", seconds: float = 10.0) -> bytes:
-    """What the server answers to these very bytes, until it closes the connection or is silent."""
+    """The server's response to these very bytes, until it closes the connection or is silent."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         try:
             connection.sendall(request)

@@ -107,6 +107,6 @@ async def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None
 
 
 def is_polled(server: ServerContext, turn: str) -> bool:
-    """Whether somebody waits for news of the turn at this address."""
+    """Whether a request waits for news of the turn at this path."""
     watched = server.run_cache.peek(TURN, turn.rpartition("/")[2])
     return watched is not None and watched.is_waited_for

@@ -1,4 +1,4 @@
-"""The application as a whole: compression, pages, metrics, and errors that nobody foresaw."""
+"""The application as a whole: compression, pages, metrics, and unexpected errors."""
 
 from __future__ import annotations
 

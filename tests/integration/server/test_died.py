@@ -1,4 +1,4 @@
-"""Runs whose processes are gone, over HTTP: died as soon as they are read, and ended though nobody looks."""
+"""Runs whose processes are gone, over HTTP: died as soon as they are read, and ended without a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executions API: what it lists and shows, how cheap it is to ask again, and what it says of nothing."""
+"""The executions API: what it lists and shows, how cheap repeated requests are, and its empty states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While the journal does not answer: what is in memory is still told, and says that it may be old."""
+"""While the journal does not respond: cached responses are still sent, and marked as possibly old."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class AwayJournal(MemoryJournal):
-    """Can be away for whoever reads."""
+    """Can be unavailable for every reader."""
 
     is_away = False
 
@@ -52,7 +52,7 @@ async def http(journal: AwayJournal) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def until_stale(http: httpx2.AsyncClient, url: str) -> None:
-    """Ask until the answer says that it may be old."""
+    """Request until the response states that it may be old."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while "longwatch-stale" not in (await http.get(url)).headers:  # noqa: ASYNC110 - it is in the server
             await asyncio.sleep(0.01)

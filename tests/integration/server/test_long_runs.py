@@ -1,4 +1,4 @@
-"""Runs of many events: asked for again and again they cost little, also on a server that has just started."""
+"""Runs of many events: repeated requests cost little, also on a server that has just started."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def count_bodies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often the answer about a run is written."""
+    """How often the response about a run is rendered."""
     written: list[int] = []
     view = RunDetails.of_attempt
 

@@ -1,4 +1,4 @@
-"""A server whose journal file is deleted or replaced answers 503 and says why, until there is one again."""
+"""A server whose journal file is deleted or replaced returns 503 with the reason, until one is back."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_the_health_check_does_not_contradict_a_request_that_found_the_jou
         well = await http.get("/api/health")
         path.unlink()  # noqa: ASYNC240
         refused = await http.post("/api/runs/wf-1/events", json=NOTE)
-        after = await http.get("/api/health")  # well within the time for which the first answer holds
+        after = await http.get("/api/health")  # well within the time for which the first response holds
 
     assert [each.status_code for each in (well, refused, after)] == [200, 503, 503]
 

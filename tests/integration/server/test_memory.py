@@ -32,7 +32,7 @@ MOST_BYTES = 2 * MB + EVENT_BYTES  # of one client
 EVENTS = 60  # in all far more than a client may cost and the kernel buffers
 TOPICS = 10
 CLIENTS = 4  # of each kind
-STEADY_SECONDS = 2.5  # longer than a stalled reader is kept
+STEADY_SECONDS = 2.5  # longer than a stalled reader stays connected
 FILE_BYTES = 12 * MB  # more than the kernel buffers
 GZIP = "Accept-Encoding: gzip\r\n"
 
@@ -87,7 +87,7 @@ def server(file: Path) -> Iterator[ServeProcess]:
 
 
 def read_whole(asked: Request) -> int:
-    """How many bytes an answer has."""
+    """How many bytes a response has."""
     with urlopen(asked, timeout=PATIENCE_SECONDS) as response:
         return sum(map(len, iter(lambda: response.read(65_536), b"")))
 
@@ -102,7 +102,7 @@ def held(server: ServeProcess) -> int:
         now = int(found[1]) * 1024
         if abs(now - last) > MB // 4:
             last, since = now, time.monotonic()
-        time.sleep(0.05)  # another process changes, and nothing tells when it is done
+        time.sleep(0.05)  # another process changes, and nothing signals when it is done
     return last
 
 

@@ -35,7 +35,7 @@ class Proxied:
     port: int
 
     def client(self) -> httpx2.Client:
-        """Somebody who comes by the proxy's name."""
+        """A client that uses the proxy's name."""
         headers = {"Host": f"{NAME}:{self.port}", "Authorization": f"Bearer {TOKEN}"}
         return httpx2.Client(
             base_url=f"https://127.0.0.1:{self.port}", headers=headers, verify=False, timeout=40

@@ -1,4 +1,4 @@
-"""OTLP/HTTP as the specification asks for it: forms, compression, partial success, errors and access."""
+"""OTLP/HTTP as the specification requires it: forms, compression, partial success, errors and access."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
 
 
 def is_believed(tmp_path: Path, *arguments: str, **variables: str) -> bool:
-    """Whether the server takes a request for one over TLS because a header says so."""
+    """Whether the server takes a request for one over TLS because of a header."""
     with serving(
         "--token", *journal_option(tmp_path / "s.db"), *arguments, LONGWATCH_TOKEN=TOKEN, **variables
     ) as server:

@@ -32,7 +32,7 @@ schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 
 
 def application(stores: Stores) -> ASGIApp:
-    """A server that opens its parts when its lifespan begins, in the event loop of whoever runs it."""
+    """A server that opens its parts when its lifespan begins, in the event loop that runs it."""
     inner: ASGIApp | None = None
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,14 +64,14 @@ def test_every_response_is_one_that_the_schema_promises(tmp_path: Path) -> None:
 
 
 def undocumented_headers(operation: Any, response: Any) -> set[str]:
-    """The headers of an answer that the schema does not name, except those of HTTP itself."""
+    """The headers of a response that the schema does not name, except those of HTTP itself."""
     responses = operation.schema.raw_schema["paths"][operation.path][operation.method.lower()]["responses"]
     named = {name.lower() for name in responses[str(response.status_code)].get("headers", {})}
     return {name.lower() for name in response.headers} - named - OF_HTTP
 
 
 def fuzz(operation: Any) -> None:
-    """Send what the schema allows and what it does not, and hold the answers to the schema."""
+    """Send what the schema allows and what it does not, and check the responses against the schema."""
 
     @hypothesis.settings(
         max_examples=EXAMPLES,

@@ -64,7 +64,7 @@ def may(caller: str, method: str, template: str, methods: Any) -> bool:
     """Whether a caller may do this, decided here without the server's table."""
     verb = "GET" if method == "HEAD" else method
     if verb.lower() not in methods:
-        return caller == "write"  # it does not exist, which only a writer is told
+        return caller == "write"  # it does not exist, which only a writer may learn
     if (verb, template) in OPEN:
         return True
     reads = verb == "GET" or template in QUERIES
@@ -149,7 +149,7 @@ async def test_every_route_of_the_application_has_an_entry_in_the_table(api: Fas
             there |= {(method, route.path) for method in (route.methods or ()) if method != "HEAD"}
 
     status = {("GET", "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status")}
-    assert set(REQUIRED) == there | status  # the status of a turn is answered ahead of the router
+    assert set(REQUIRED) == there | status  # the status of a turn is served ahead of the router
 
 
 WORDS = (
@@ -219,7 +219,7 @@ async def test_every_page_path_serves_the_page_to_a_browser_that_is_signed_out(
 
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/html")
-    assert "/viewer/page.js" in response.text  # which shows the form when the API answers 401
+    assert "/viewer/page.js" in response.text  # which shows the form when the API returns 401
 
 
 @pytest.mark.parametrize("path", ["/nothing-here", "/run/wf-1", "/viewer/none.js", "//", "/executionss"])

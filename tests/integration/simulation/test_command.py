@@ -124,7 +124,7 @@ def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_ends_it_and_its_process
 
 
 def read_until(descriptor: int, text: str | None) -> str:
-    """What a terminal shows until this text, or until nobody writes to it any more."""
+    """What a terminal shows until this text, or until no process writes to it any more."""
     shown = ""
     while text is None or text not in shown:
         try:

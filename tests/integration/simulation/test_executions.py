@@ -80,7 +80,7 @@ def test_the_faults_are_those_that_were_planned() -> None:
     } <= set(counts.faults)
     assert {"succeeded", "partial", "failed", "cancelled"} <= set(counts.endings)
     assert any(word.startswith("open: ") for word in counts.endings)
-    assert "open: " not in counts.endings  # one that is open says why
+    assert "open: " not in counts.endings  # one that is open has a reason
 
 
 def test_log_records_after_the_simulation_are_logged(caplog: pytest.LogCaptureFixture) -> None:

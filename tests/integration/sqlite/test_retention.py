@@ -1,4 +1,4 @@
-"""Old events go in small batches, and nobody is misled about what is gone."""
+"""Old events go in small batches, and no reader is misled about what is gone."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_recorder_on_a_full_disk_holds_the_events_until_there_is_space(small_d
     assert sound(path)
 
 
-# Root may write everywhere, so a user without rights looks at the file.
+# Root may write everywhere, so a user without permissions opens the file.
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
@@ -150,7 +150,7 @@ def as_nobody(path: Path, what: str) -> str:
 
 @pytest.fixture
 def open_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that every user may look into; pytest's own are for their owner alone."""
+    """A folder that every user may list; pytest's own are for their owner alone."""
     folder = tmp_path / "shared"
     folder.mkdir(mode=0o755)
     closed = [each for each in folder.parents if not each.stat().st_mode & 0o001]

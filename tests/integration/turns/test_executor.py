@@ -1,4 +1,4 @@
-"""A command as the executor of a turn, while its journal does not answer."""
+"""A command as the executor of a turn, while its journal does not respond."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def gate(tmp_path: Path) -> Path:
 def executor(
     turns: Conversations, turn: TurnState, gate: Path, clock: FakeClock, after_first: Callable[[], None]
 ) -> tuple[Executor, list[str]]:
-    """The agent's executor. When the first block is stored, something happens and the agent goes on."""
+    """The agent's executor. When the first block is stored, something happens and the agent continues."""
     warnings: list[str] = []
     shown: list[Event] = []
 

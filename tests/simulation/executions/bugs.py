@@ -41,19 +41,19 @@ class ExecutionBug(StrEnum):
     """What is left out."""
 
     EMPTY_IS_DONE = "empty-is-done"  # nothing listed counts as everything done
-    STORED_WAVES_ARE_ALL = "stored-waves-are-all"  # whether more waves come is not asked
+    STORED_WAVES_ARE_ALL = "stored-waves-are-all"  # whether more waves come is not checked
     NO_GRACE = "no-grace"  # what a finished job lists as pending has failed at once
     JOB_DECIDES = "job-decides"  # a job that has finished has succeeded
     DEADLINE_DECIDES = "deadline-decides"  # what is overdue has failed
-    SILENCE_DECIDES = "silence-decides"  # what was not answered three times has failed
-    RECORD_BEFORE_JOURNAL = "record-before-journal"  # changes are told once they are stored
-    RECORD_ALONE = "record-alone"  # what a dead poller told is not looked up
-    IDS_BY_TIME = "ids-by-time"  # the id of a change says when it was seen
+    SILENCE_DECIDES = "silence-decides"  # three polls without a response have failed it
+    RECORD_BEFORE_JOURNAL = "record-before-journal"  # changes are reported once they are stored
+    RECORD_ALONE = "record-alone"  # what a dead poller reported is not read
+    IDS_BY_TIME = "ids-by-time"  # the id of a change contains when it was seen
     NO_CONDITION = "no-condition"  # records are written whatever was written in between
-    NO_REREAD = "no-reread"  # what the index shows is taken for true
-    ANSWERS_BY_ID = "answers-by-id"  # two plans with one execution id share an answer
+    NO_REREAD = "no-reread"  # what the index shows is assumed to be true
+    ANSWERS_BY_ID = "answers-by-id"  # two plans with one execution id share a response
     LEASE_FOR_EVER = "lease-for-ever"  # what a dead poller held stays its own
-    LOCAL_TIME = "local-time"  # how much time has passed is told by the clock of each poller
+    LOCAL_TIME = "local-time"  # how much time has passed is measured by the clock of each poller
     STATUS_OVERWRITTEN = "status-overwritten"  # a status of another program is replaced by the verdict
     UNKNOWN_FAILS = "unknown-fails"  # a launch status that no table has is pending, which fails in the end
     OPERATOR_FORGETS = (

@@ -32,7 +32,7 @@ class Case:
     is_cancelled: bool  # by its orchestrator
     other_status: str | None  # set by its orchestrator, beside a cancel
     is_tried: bool  # by an operator, who may have died in the middle of it
-    decided: Status | None  # by an operator, who was told that it is done
+    decided: Status | None  # by an operator, whose command returned success
 
     @property
     def is_by_operator(self) -> bool:
@@ -132,7 +132,7 @@ def _ending(case: Case) -> Iterator[str]:
         yield from _is_open(case, ends)
         return
     if (case.is_cancelled or case.other_status) and record.version == 0:
-        return  # another program took it before anybody had watched it
+        return  # another program took it before any poller had watched it
     if len(ends) != 1 and not case.is_tried:
         yield f"it is closed, and {len(ends)} ends were told"
     run = case.world.journal.find_run(record.run_id)
@@ -156,7 +156,7 @@ def _is_open(case: Case, ends: list[Event]) -> Iterator[str]:
 
 
 def is_lost(plan: ExecutionPlan) -> bool:
-    """Whether a job of it is forgotten for ever, perhaps before anybody has seen its end."""
+    """Whether a job of it is forgotten for ever, perhaps before any poller has seen its end."""
     return any(job.gone is not None and job.gone[1] == NEVER for job in plan.jobs)
 
 
@@ -188,7 +188,7 @@ def _transitions(case: Case) -> Iterator[str]:
         for server in job.items
     }
     if case.is_cancelled or case.is_by_operator:
-        # Nothing is written to a record after somebody else ended it, and what was seen by then is told.
+        # Nothing is written to a record after another program ended it, and earlier changes are reported.
         if not stored.items() <= reported.keys():
             yield f"the record has what its events have not: {stored}"
     elif stored != last and not _may_be_behind(case):

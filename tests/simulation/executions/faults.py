@@ -86,7 +86,7 @@ def _odd_job(job: JobPlan, random: Random, words: list[str]) -> JobPlan:
 
 
 def _with_job_status(script: JobScript, random: Random) -> JobScript:
-    """An unknown status before the job's end, or in the place of it."""
+    """An unknown status before the job's end, or instead of it."""
     word, steps = random.choice(UNKNOWN_STATUSES), list(script.steps)
     if random.random() < 0.5 and steps[-1][1] == "COMPLETED":
         steps[-1] = (steps[-1][0], word)

@@ -42,7 +42,7 @@ class Noting(Poller):
 
     def settle(self, claim: Claim, result: SourceResult) -> PollReport:
         polled = super().settle(claim, result)
-        # Who comes late may find an end that another program wrote, and tells that instead of the answer.
+        # A late poller may find an end that another program wrote, and reports that instead of the response.
         is_written = polled.result in (Result.POLLED, Result.ENDED) and not is_set_by_others(polled.execution)
         if is_written and not isinstance(result, SourceProblem):
             seen = self._world.visible.setdefault(claim.execution.key, set())
@@ -105,7 +105,7 @@ class Machine:
             again()
 
     def poll(self, key: ExecutionKey) -> None:
-        """Ask about one execution; what is answered may be settled much later."""
+        """Poll one execution; the response may be settled much later."""
         claim = self.poller.claim(key.execution_id, key.plan_id)
         if not isinstance(claim, Claim):
             return
@@ -120,11 +120,11 @@ class Machine:
 
     def settle(self, poller: Poller, claim: Claim, result: SourceResult) -> None:
         if poller is not self.poller:
-            return  # the process that had asked is dead
+            return  # the process that had polled is dead
         poller.settle(claim, result)
 
     def _pause(self, seconds: float) -> float:
-        """Nothing races once it is calm, so that it is enough to look now and then."""
+        """Nothing races once it is calm, so that it is enough to poll now and then."""
         return CALM_TICK_SECONDS if self.world.fault_rates is CALM else seconds
 
     def _count(self, polled: PollReport) -> None:
@@ -291,7 +291,7 @@ def _seems_open(record: Mapping[str, Any]) -> bool:
 
 
 class Meddling:
-    """Somebody else's work, done in the middle of a machine's: the other machine's, or the orchestrator's."""
+    """The work of another machine, or of the orchestrator, done in the middle of a machine's."""
 
     def __init__(self, world: ExecutionWorld, machines: list[Machine], orchestrator: Orchestrator) -> None:
         self._world, self._machines, self._orchestrator = world, machines, orchestrator

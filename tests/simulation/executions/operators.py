@@ -22,7 +22,7 @@ class Operators:
         self._world = world
         self._random = Random(f"{world.random.random()}/operators")
         self._operator = Operator(FragileStore(world, NAME), FragileJournal(world, NAME), clock=world.clock)
-        self.decided: dict[ExecutionKey, Status] = {}  # what an operator has decided, and was told to be done
+        self.decided: dict[ExecutionKey, Status] = {}  # decisions of operators whose command returned success
         self.tried: set[ExecutionKey] = set()
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""How a simulated execution truly stands, told from its plan alone: nothing here uses the rules it checks."""
+"""The true state of a simulated execution, from its plan alone: nothing here uses the rules it checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOOD, BAD, CANCELLED, LOST = "good", "bad", "cancelled", "lost"
 
 
 def status_at(plan: ExecutionPlan, seconds: float) -> Status | None:
-    """How the execution has ended by then; None: nobody can be certain yet."""
+    """How the execution has ended by then; None: it is not certain yet."""
     if not plan.states_total:
         return None
     fates: set[str] = set()
@@ -121,7 +121,7 @@ def _was_cancelled(job: JobPlan) -> bool:
 
 
 def _is_lost(job: JobPlan, seconds: float) -> bool:
-    """Whether its service has forgotten it for good before anybody can be sure to have seen its end."""
+    """Whether its service has forgotten it for good before every poller can be sure to have seen its end."""
     if job.gone is None or job.gone[1] < NEVER or job.gone[0] > seconds:
         return False
-    return job.begins + _completed(job) > job.gone[0] - 60.0  # somebody may not have looked in time
+    return job.begins + _completed(job) > job.gone[0] - 60.0  # a poller may not have polled in time

@@ -48,7 +48,7 @@ class ExecutionPlan:
     mode: Mode
     begins: float  # seconds after the start of the simulation
     waves: tuple[WavePlan, ...]
-    states_total: bool = True  # else nobody ever says how many waves there are
+    states_total: bool = True  # else the number of waves is never stated
     deadline: float | None = None  # seconds
     cancelled: float | None = None  # seconds after its start at which its orchestrator cancels it
     statuses: tuple[tuple[float, str], ...] = ()  # seconds after its start, and what another program sets

@@ -43,7 +43,7 @@ class ExecutionSimulation:
     faults: frozenset[Fault] = PLAYED_FAULTS
 
     def play(self, seed: int, *, trace: bool = False) -> SimulationResult:
-        """Play this seed. With `trace` every step is kept, to be read."""
+        """Play this seed. With `trace` every step is recorded, to be read."""
         with quiet(), planted(self.bug) if self.bug else nullcontext():
             world, found = _play(seed, self.faults, keep=trace)
         runs = {record.run_id for record in _records(world)}
@@ -56,7 +56,7 @@ class ExecutionSimulation:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let nothing be logged: faults are what is played here, and no news for anybody."""
+    """Log nothing: faults are what is played here, and no news."""
     logger = logging.getLogger("longwatch.executions")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -93,7 +93,7 @@ def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[Execution
 
 
 def _calm_down(world: ExecutionWorld) -> None:
-    """Let the pollers finish: until all is closed, or a while has passed and what is open says why."""
+    """Let the pollers finish: until all is closed, or a while has passed and what is open has a reason."""
     least = world.seconds + CALM_SECONDS + (JUMP_MS / 1000 if Fault.CLOCKS in world.faults else 0.0)
     most = max(least, world.seconds + PENDING_SECONDS)
     while world.seconds < most:
@@ -132,7 +132,7 @@ def _records(world: ExecutionWorld) -> list[Execution]:
 
 
 def _review(world: ExecutionWorld, machine: Machine, records: Sequence[Execution]) -> None:
-    """Ask again about those that are closed: later truth is told, and nothing else."""
+    """Poll those that are closed again: a later outcome is reported, and nothing else."""
 
     def review_all() -> None:
         for record in records:

@@ -1,7 +1,7 @@
 """What simulated pollers meet: a store, a journal and a DRS, each of which may fail, and time that jumps.
 
 Everything happens in one thread. Before and after each call of a machine to the outside, chance may let it
-fail, let the machine die there, or let somebody else do a whole piece of work first.
+fail, let the machine die there, or let another program do a whole piece of work first.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ExecutionFaultRates:
     """How bad it gets. Shares are of all calls."""
 
     fails: float = 0.0  # before anything was done
-    lost: float = 0.0  # it was done, and nobody hears of it
+    lost: float = 0.0  # it was done, and the caller is not notified
     dies: float = 0.0
-    between: float = 0.0  # somebody else comes in between
+    between: float = 0.0  # another program comes in between
     stale: float = 0.0  # the index shows what was true before
     throttled: float = 0.0
-    silent: float = 0.0  # the source does not answer
-    late: float = 0.0  # an answer is settled long after it was given
+    silent: float = 0.0  # the source does not respond
+    late: float = 0.0  # a response is settled long after it was sent
 
 
 CALM = ExecutionFaultRates()
@@ -78,8 +78,8 @@ class ExecutionWorld:
         self.counts = SimulationCounts()
         self.trace = Trace(lambda: self.seconds, keep=keep)
         self.asked_at: dict[tuple[ExecutionKey, int], float] = {}  # by execution and stamp: true seconds
-        self.visible: dict[ExecutionKey, set[tuple[str, str]]] = {}  # what answers that were written down had
-        self.in_between: Callable[[str], None] = lambda who: None  # what somebody else might do
+        self.visible: dict[ExecutionKey, set[tuple[str, str]]] = {}  # what settled responses contained
+        self.in_between: Callable[[str], None] = lambda who: None  # what another program might do
         self.depth = 0
         self._tasks: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -195,7 +195,7 @@ class FragileStore:
             return self._world.store.find(status=status, limit=limit, after=after)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 class FragileJournal(MemoryJournal):
@@ -218,7 +218,7 @@ class FragileJournal(MemoryJournal):
 
 
 class SimulatedDrs:
-    """A `Source` that plays the plans. It dates its answers; the machine that asks has a clock of its own."""
+    """A `Source` that plays the plans. It dates its responses; the polling machine has its own clock."""
 
     name = "drs"
 
@@ -255,7 +255,7 @@ class SimulatedDrs:
         return SourceResponse("drs:DescribeJobs", at, jobs, missing, polled_at=local, is_dated=True)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def described(plan: JobPlan, seconds: float) -> Job | None:

@@ -34,7 +34,7 @@ from tests.unit.executions.samples import EVIDENCE, IN_PROGRESS, LAUNCHED, PENDI
 
 
 class Container:
-    """A finder with a store in memory, whose pollers do what a test says."""
+    """A finder with a store in memory, and scripted pollers."""
 
     def __init__(self) -> None:
         self.clock = FakeClock(START)
@@ -47,7 +47,7 @@ class Container:
         self.store.add(replace(drill(state, **more), execution_id=execution_id))
 
     def dispatch(self, execution: Execution) -> None:
-        """A poller that asks at once, and finds everything as it was."""
+        """A poller that polls at once, and finds everything as it was."""
         if execution.execution_id in self.broken:
             raise ConnectionError("no poller today")
         self.handed.append((execution.execution_id, (self.clock.now_ms() - START) / 1000))
@@ -158,7 +158,7 @@ class TestAMinute:
 
 class TestATableThatDoesNotRespond:
     class Silent(MemoryExecutionStore):
-        """Does not answer the first times."""
+        """Does not respond the first times."""
 
         def __init__(self, times: int) -> None:
             super().__init__()
@@ -243,7 +243,7 @@ class TestLambdaItself:
         environment.setenv("LONGWATCH_EXECUTIONS", "memory://finder")
         environment.setenv("LONGWATCH_POLLER_FUNCTION", "poller")
         environment.setenv("LONGWATCH_ENVIRONMENT", "staging")
-        environment.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody is there
+        environment.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # no server is there
         open_executions("memory://finder").add(drill(PENDING))
 
         counts = handler({}, Remaining(0))

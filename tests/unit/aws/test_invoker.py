@@ -29,7 +29,7 @@ ARN = "arn:aws:bedrock-agentcore:eu-west-1:000000000000:runtime/agent-1234567890
 
 
 class Answering:
-    """An agent that answers, or fails as it was told."""
+    """An agent that responds, or fails on demand."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
@@ -126,7 +126,7 @@ class TestAnInvocation:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("LONGWATCH_JOURNAL", "memory://invoker")
-        monkeypatch.setenv("LONGWATCH_AGENT_URL", "http://127.0.0.1:9")  # nobody is there
+        monkeypatch.setenv("LONGWATCH_AGENT_URL", "http://127.0.0.1:9")  # no server is there
         monkeypatch.delenv("LONGWATCH_AGENT_RUNTIME_ARN", raising=False)
 
         response = handler(EVENT, None)
@@ -215,7 +215,7 @@ class TestAgentCore:
 
 
 class Posted(BaseHTTPRequestHandler):
-    """Answers every request with what it got, `/long` at length, and every other path with a refusal."""
+    """Returns each request in its response, `/long` at length, and refuses every other path."""
 
     def do_POST(self) -> None:
         if self.path == "/long":

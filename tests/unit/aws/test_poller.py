@@ -34,7 +34,7 @@ FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:poller"
 
 
 class Scripted:
-    """A source that says one thing."""
+    """A source that always returns one result."""
 
     name = "drs"
 
@@ -45,7 +45,7 @@ class Scripted:
         return {each.key: self.result for each in executions}
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 class Invoked:
@@ -83,7 +83,7 @@ def test_a_poll_returns_its_result_and_reports_it_as_metrics(capsys: pytest.Capt
         "plan_id": "p-1",
         "result": "ended",
         "status": "succeeded",
-        "phase": "started",  # when it was asked about
+        "phase": "started",  # when it was polled
         "transitions": 4,
         "problem": None,
     }

@@ -1,4 +1,4 @@
-"""Asking DRS in other accounts."""
+"""Polling DRS in other accounts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sts:
                 self.wfile.write(ASSUMED.encode())
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nothing to say."""
+                """Nothing to close."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -93,7 +93,7 @@ def test_jobs_of_another_account_are_polled_with_its_role(drs: DrsSimulator, sts
     responses = [source.poll([execution])[KEY] for _ in range(2)]
 
     assert all(isinstance(result, SourceResponse) for result in responses)
-    (asked,) = sts.asked  # the credentials are kept
+    (asked,) = sts.asked  # the credentials are cached
     assert asked["RoleArn"] == [f"arn:aws:iam::{OTHER}:role/watcher"]
     assert asked["RoleSessionName"] == [SESSION_NAME]
     source.close()

@@ -11,7 +11,7 @@ START_MS = 1_794_736_931_000  # 2026-11-15T10:02:11Z
 
 
 class Story:
-    """One producer's events, told one after the other."""
+    """One producer's events, recorded one after the other."""
 
     def __init__(self, run_id: str = "wf-1a2b3c4d", *, at: int = START_MS, producer: str = "p1") -> None:
         self.run_id = run_id

@@ -67,7 +67,7 @@ def test_the_end_names_each_wave_and_the_reason() -> None:
 
 
 class Mute:
-    """A service that does not answer."""
+    """A service that does not respond."""
 
     name = "drs"
 
@@ -75,7 +75,7 @@ class Mute:
         return {each.key: SourceProblem("nobody there", 0.01) for each in executions}
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def test_a_service_that_does_not_respond_ends_the_drill_and_is_reported(

@@ -1,4 +1,4 @@
-"""What the doctor says of the places beside the journal, on files."""
+"""The doctor's findings about the stores beside the journal, on files."""
 
 from __future__ import annotations
 

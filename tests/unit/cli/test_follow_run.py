@@ -44,7 +44,7 @@ class BlindView(Seen):
 
 
 class AbsentJournal(MemoryJournal):
-    """Does not answer."""
+    """Does not respond."""
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False

@@ -1,4 +1,4 @@
-"""Which execution somebody means."""
+"""Which execution a name on the command line means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an execution's events say on one line."""
+"""An execution's events on one line each."""
 
 from __future__ import annotations
 

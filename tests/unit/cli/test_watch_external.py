@@ -33,7 +33,7 @@ DONE = (JobState.FINISHED, ItemState.DONE)
 
 
 class Scripted:
-    """A source that answers one after the other; the last answer again and again."""
+    """A source that returns its responses one after the other, and repeats the last."""
 
     name = "scripted"
 
@@ -41,7 +41,7 @@ class Scripted:
         self.asked_at: list[int] = []
         self._clock = clock
         self._states = list(states)
-        self.wish_seconds: float | None = None  # with every answer
+        self.wish_seconds: float | None = None  # with every response
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()

@@ -18,7 +18,7 @@ DONE = finished(LAUNCHED)
 
 
 class Interrupted(FaultyJournal):
-    """A journal that lets somebody in once the end of an execution is told."""
+    """A journal that runs another program's work once the end of an execution is reported."""
 
     after_append: Callable[[], None] | None = None
 

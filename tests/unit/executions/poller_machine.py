@@ -1,6 +1,6 @@
-"""Two pollers, an orchestrator and a source, in any order, with crashes and lost answers in between.
+"""Two pollers, an orchestrator and a source, in any order, with crashes and lost responses in between.
 
-Whatever happens: no verdict that the source does not bear out, no change that was seen and is not told, one
+Whatever happens: no verdict that the source does not bear out, no change that was seen and not reported, one
 end, and in the end every execution is closed or visibly open.
 """
 
@@ -67,7 +67,7 @@ class Fragile:
 
 
 class Pollers(RuleBasedStateMachine):
-    """An execution of two waves with two servers each. Who inherits says where it is kept."""
+    """An execution of two waves with two servers each. Subclasses choose the store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Pollers(RuleBasedStateMachine):
         self.store, self.journal = self.open()
         self.source = ScriptedSource(self.clock)
         self.in_flight: dict[str, tuple[Claim, SourceResult]] = {}
-        self.seen: set[tuple[str, str]] = set()  # states of servers that an answer had and a poller settled
+        self.seen: set[tuple[str, str]] = set()  # states of servers that a response had and a poller settled
         self.cancelled = False
         self.truth = {
             f"j-{n}": Job(f"j-{n}", items=(WorkItem(f"s-{n}a"), WorkItem(f"s-{n}b"))) for n in (1, 2)
@@ -170,7 +170,7 @@ class Pollers(RuleBasedStateMachine):
         return found
 
     def reported_states(self) -> set[tuple[str, str]]:
-        """Every state of every server that the journal tells of."""
+        """Every state of every server in the journal."""
         return {
             (str(event.payload["server_id"]), str(event.payload["to"]))
             for event in events_of(self.journal, "p-1/x-1")
@@ -224,7 +224,7 @@ class Pollers(RuleBasedStateMachine):
         assert len(ends) <= 1
 
 
-# Looking for a smaller example takes minutes; what is found is short enough to read.
+# Searching for a smaller example takes minutes; what is found is short enough to read.
 SETTINGS = settings(
     max_examples=60, stateful_step_count=40, deadline=None, phases=[Phase.reuse, Phase.generate]
 )

@@ -48,7 +48,7 @@ def finished(*states: ItemState, **more: Any) -> Job:
 
 
 def execution(*waves: Stage, mode: Mode = Mode.DRILL, **more: Any) -> Execution:
-    """An execution that began at START and knows how many waves it has."""
+    """An execution that began at START and has a wave count."""
     more.setdefault("total_stages", len(waves) or None)
     return Execution(
         execution_id="x-1",
@@ -70,6 +70,6 @@ def action(state: StepState, run_id: str = "r-1", **more: Any) -> Step:
 
 
 def response(at: int, *jobs: Job, missing: tuple[str, ...] = ()) -> SourceResponse:
-    """What the source says, without what only a poll knows."""
+    """A response of the source, without what only a poll adds."""
     jobs_by_id: Mapping[str, Job] = {each.job_id: each for each in jobs}
     return SourceResponse("drs:DescribeJobs", at, jobs_by_id, frozenset(missing))

@@ -1,4 +1,4 @@
-"""An outside system for tests: it says what it is told to, and fails when told to."""
+"""A source for tests: it returns the jobs it was given, and fails on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from longwatch.settings import Settings
 
 
 class ScriptedSource:
-    """A `Source` that knows these jobs and no others."""
+    """A `Source` that lists these jobs and no others."""
 
     name = "drs"
 
@@ -41,7 +41,7 @@ class ScriptedSource:
         return SourceResponse("drs:DescribeJobs", at, listed, frozenset(wanted) - listed.keys())
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def watching(store: ExecutionStore, journal: Journal, source: Source, clock: Clock) -> WatchingParts:

@@ -84,7 +84,7 @@ def test_stores_that_were_opened_are_closed(tmp_path: Path) -> None:
         assert log.exists()
 
     assert not log.exists()
-    assert parts.sources["process"] is not source  # the registry has let go of it
+    assert parts.sources["process"] is not source  # the registry has released it
 
 
 def test_stores_that_are_passed_in_stay_open() -> None:

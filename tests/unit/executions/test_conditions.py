@@ -23,7 +23,7 @@ NOW = START + 40 * MINUTE
 
 
 def watched(**more: Any) -> Execution:
-    """One that was asked about just now, brought something, and has time."""
+    """An execution that was polled just now, with a change, and has time."""
     return drill(
         PENDING,
         **{"last_polled_at": NOW, "last_change_at": NOW, "deadline_ms": None, "last_answer_at": NOW, **more},

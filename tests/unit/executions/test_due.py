@@ -1,4 +1,4 @@
-"""When to ask again, to the millisecond."""
+"""When to poll again, to the millisecond."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_the_next_poll_is_when_something_becomes_due() -> None:
 
 
 class Counter:
-    """Hands nothing to anybody, but notes it; it fails for the ids it is told."""
+    """Dispatches nothing, but records it; fails for the chosen ids."""
 
     def __init__(self, clock: FakeClock, store: MemoryExecutionStore, *failing: str) -> None:
         self.handed: list[tuple[int, str]] = []

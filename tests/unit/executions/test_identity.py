@@ -1,4 +1,4 @@
-"""What identifies an execution: its plan and its id, in every answer and in every name of it."""
+"""What identifies an execution: its plan and its id, in every response and in every name of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pollers that learn from past executions, and what the past says about one that is open."""
+"""Pollers that learn from past executions, and what the history shows about one that is open."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cadence(count: int = 100) -> LearnedCadence:
 
 
 class World:
-    """One open drill that a learning poller asks about."""
+    """One open drill that a learning poller polls."""
 
     def __init__(self, taught: LearnedCadence, **more: Any) -> None:
         self.clock, self.journal, self.store = FakeClock(), MemoryJournal(), MemoryExecutionStore()
@@ -137,7 +137,7 @@ def test_a_watcher_polls_again_as_soon_as_the_history_suggests() -> None:
     Watcher(world.store, world.learning(report=note), clock=world.clock).run(stop=enough)
 
     gaps = [later - earlier for earlier, later in pairwise(polls)]
-    assert max(gaps) < 10_000  # the plain phases ask every 15 s
+    assert max(gaps) < 10_000  # the plain phases poll every 15 s
     assert min(gaps) >= 2_500
 
 

@@ -156,7 +156,7 @@ def test_a_launch_action_that_failed_is_a_warning_with_its_reason(mode: Mode) ->
         (Stage("one", (job(LAUNCHED, PENDING, state=MISSING),)), PAST_GRACE, None),
         (Stage("one", (job(state=MISSING, finished_at=START),)), PAST_GRACE, None),
         (Stage("one", (job(FAILED, state=MISSING, finished_at=START),)), START, Status.FAILED),
-        # one that was forgotten while it ran may have tried again, or listed more; only the plan can tell
+        # one that was forgotten while it ran may have tried again, or listed more; only the plan can show
         (Stage("one", (job(FAILED, state=MISSING),)), PAST_GRACE, None),
         (Stage("one", (job(LAUNCHED, state=MISSING),)), PAST_GRACE, None),
         (Stage("one", (job(LAUNCHED, state=MISSING),), ("s-1",)), START, Status.SUCCEEDED),
@@ -196,7 +196,7 @@ GOOD, BAD, OPEN = (
     [
         ((), None, None),
         ((), 0, None),
-        ((GOOD,), None, None),  # nobody has said that there are no more
+        ((GOOD,), None, None),  # it is not certain that there are no more
         ((GOOD,), 2, None),
         ((GOOD,), 1, Status.SUCCEEDED),
         ((GOOD, GOOD), 2, Status.SUCCEEDED),

@@ -1,4 +1,4 @@
-"""One poll: what is asked, written and told."""
+"""One poll: what it requests, writes and reports."""
 
 from __future__ import annotations
 

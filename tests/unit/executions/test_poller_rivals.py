@@ -1,4 +1,4 @@
-"""Several pollers at once, and other programs that write meanwhile: who wins, and what is told."""
+"""Several pollers at once, and other programs that write meanwhile: which one wins, and what is reported."""
 
 from __future__ import annotations
 

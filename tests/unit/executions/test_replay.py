@@ -1,4 +1,4 @@
-"""What a poller told before it died is in the record of whoever comes next."""
+"""What a poller reported before it died is in the record of the next poller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AT = START + 60_000
 
 
 def journaled(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution]:
-    """A journal in which these answers are told, a minute apart, and what the execution became by them."""
+    """A journal with these responses, a minute apart, and the execution after them."""
     journal = MemoryJournal()
     for number, step in enumerate(steps, 1):
         at = START + number * 60_000
@@ -98,7 +98,7 @@ def test_a_job_that_no_longer_exists_is_left_out() -> None:
 
 
 class Desk:
-    """A store with one execution, and a journal in which a poller told of it and died."""
+    """A store with one execution, and a journal in which a poller reported it and died."""
 
     def __init__(self, mode: Mode = Mode.DRILL) -> None:
         self.clock, self.store, self.journal = FakeClock(), MemoryExecutionStore(), MemoryJournal()

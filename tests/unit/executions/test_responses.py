@@ -1,4 +1,4 @@
-"""An answer makes a new state of an execution; no answer makes none."""
+"""A response makes a new state of an execution; a missing response makes none."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ ASSUMED = Verdict(Status.FAILED, START, EVIDENCE, assumed=("s-1 has ended, last 
         (START, START + 2 * MINUTE),
         (START + 2 * MINUTE, START + 4 * MINUTE),
         (START + 4 * MINUTE, START + 8 * MINUTE),
-        (START + 10 * MINUTE, START + 20 * MINUTE),  # nobody polled for a while
+        (START + 10 * MINUTE, START + 20 * MINUTE),  # no poller ran for a while
         (START + DAY, START + 2 * DAY),
         (START + 40 * DAY, START + 41 * DAY),
         (START - MINUTE, START + MINUTE),  # a clock that is behind

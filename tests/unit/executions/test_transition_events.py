@@ -1,4 +1,4 @@
-"""A change is told once, also where a journal keeps events by their time."""
+"""A change is reported once, also where a journal stores events by their time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table() -> Journal:
 
 
 def moved(at: int, servers: int = 1) -> list[Event]:
-    """What a poller tells that sees these servers launched at this moment."""
+    """The events of a poller that sees these servers launched at this moment."""
     return list(transition_events(drill(*[PENDING] * servers), drill(*[LAUNCHED] * servers), at))
 
 
@@ -56,7 +56,7 @@ def test_the_missing_events_of_a_batch_are_stored(open_journal: Opens) -> None:
 
 def test_a_writer_that_is_faster_than_our_read_does_no_harm() -> None:
     class Overtaken(MemoryJournal):
-        """Somebody appends between our reading and our append."""
+        """Another writer appends between our read and our append."""
 
         def append(self, events: object) -> None:
             super().append(moved(START + 1))

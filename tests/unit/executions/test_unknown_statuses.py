@@ -29,7 +29,7 @@ UNKNOWN_WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).f
 
 
 def polled(updated: Execution, job: Job) -> Execution:
-    """The execution after several answers over hours, each kept in a record in between."""
+    """The execution after several responses over hours, each stored in a record in between."""
     for number in range(POLLS):
         updated = apply_response(updated, response(START + number * 250 * MINUTE, job))
         updated = parse_record(to_record(updated))

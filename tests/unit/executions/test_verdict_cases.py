@@ -50,7 +50,7 @@ def cases() -> list[Case]:
 
 @dataclass(slots=True)
 class Drs:
-    """A client of DRS that answers as a row says."""
+    """A client of DRS that responds as a row defines."""
 
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     logs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The embedded watcher: what a round asks, what it leaves for the next one, and how long it rests."""
+"""The embedded watcher: what a round polls, what it leaves for the next one, and how long it rests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.executions.scripted_source import ScriptedSource, types_of, watc
 
 
 class Moody(MemoryExecutionStore):
-    """A store that does not answer when told so."""
+    """A store that stops responding on demand."""
 
     away: frozenset[str] = frozenset()  # which of its calls fail
 

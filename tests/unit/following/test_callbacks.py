@@ -1,4 +1,4 @@
-"""A subscription hands values to its event loop in bounded room, and knows when nobody is there any more."""
+"""A subscription hands values to its event loop in bounded room, and notices when its reader has left."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ LIMITS = DrainLimits()  # 3 s of quiet, 15 s in all
         ([], 102.9, False, False),
         ([], 103.0, False, True),  # quiet for three seconds
         ([], 100.0, True, True),  # nothing can be missing
-        ([], 99.9, True, False),  # that look began before the terminal event was seen
+        ([], 99.9, True, False),  # that poll began before the terminal event was seen
         ([102.0], 103.0, False, False),  # a straggler restarts the quiet time
         ([102.0], 105.0, False, True),
         ([102.0, 104.5], 105.0, False, False),

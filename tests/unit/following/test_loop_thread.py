@@ -1,4 +1,4 @@
-"""A thread with an event loop: it ends when told to, after its tasks, and always says so."""
+"""A thread with an event loop: it ends on request, after its tasks, and always reports its end."""
 
 from __future__ import annotations
 

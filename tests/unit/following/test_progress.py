@@ -1,4 +1,4 @@
-"""What a watch knows of its run."""
+"""The progress of a watch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans for runs beside the list: how often, how far, and what a reader is told."""
+"""Scans for runs beside the list: how often, how far, and which notice a reader gets."""
 
 from __future__ import annotations
 

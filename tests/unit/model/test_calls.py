@@ -30,7 +30,7 @@ def calls_of(*events: Event) -> list[Call]:
 
 
 def spans(*events: Event) -> list[tuple[int | None, int | None]]:
-    """When each call started and ended, None where no event told it."""
+    """When each call started and ended, None without an event."""
     return [
         (call.start.at if call.start else None, call.end.at if call.end else None)
         for call in calls_of(*events)

@@ -1,4 +1,4 @@
-"""How a process is identified, and who may say that it is gone."""
+"""How a process is identified, and which observer may report that it is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backoff as a value: the delays of both documents, giving up, recovering, and nights without an answer."""
+"""Backoff as a value: the required delays, giving up, recovering, and nights without a response."""
 
 from __future__ import annotations
 

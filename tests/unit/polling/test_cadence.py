@@ -1,4 +1,4 @@
-"""A schedule and a backoff as one: what people are shown while a poll fails, recovers, stops and goes on."""
+"""A schedule and a backoff as one: what people are shown while a poll fails, recovers, stops and resumes."""
 
 from __future__ import annotations
 

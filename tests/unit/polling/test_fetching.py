@@ -137,7 +137,7 @@ async def test_a_fetch_and_a_subscription_share_requests_and_responses() -> None
         assert source.started == [0]
         await asyncio.sleep(4)
 
-        await manager.fetch("a", source.poll)  # asks, and the subscriber hears of it
+        await manager.fetch("a", source.poll)  # polls, and the subscriber is notified
         await asyncio.sleep(9.5)
 
         assert source.started == [0, 4.2]

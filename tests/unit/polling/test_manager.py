@@ -108,7 +108,7 @@ async def test_a_touch_quickens_a_ramp_that_has_slowed_down_and_postpones_nothin
     await asyncio.sleep(60)
     source.started.clear()
 
-    for _ in range(20):  # somebody moves the mouse all the time
+    for _ in range(20):  # the mouse moves all the time
         manager.touch()
         await asyncio.sleep(0.3)
 

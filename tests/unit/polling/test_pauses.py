@@ -1,4 +1,4 @@
-"""A pause keeps everything, and resuming looks at once."""
+"""A pause keeps everything, and resuming polls at once."""
 
 from __future__ import annotations
 

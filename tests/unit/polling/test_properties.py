@@ -101,9 +101,9 @@ def test_a_shared_key_is_polled_as_if_it_had_one_subscriber(
 
 @dataclass
 class World:
-    """Sources that take long and fail as told.
+    """Sources that take long and fail on demand.
 
-    What a poll or a subscriber raises is caught, as it should be, so mistakes are noted and looked at later.
+    What a poll or a subscriber raises is caught, as it should be, so mistakes are recorded and checked later.
     """
 
     seconds: dict[int, float]  # by key
@@ -141,7 +141,7 @@ class World:
 
 @dataclass
 class Somebody:
-    """A subscriber that checks whatever it is told."""
+    """A subscriber that checks whatever it receives."""
 
     world: World
     key: int
@@ -249,7 +249,7 @@ async def _settled() -> None:
 
 
 async def _goes_on(manager: PollingManager, world: World, people: list[Somebody]) -> None:
-    """When all is well again, everybody who is there hears something new."""
+    """When all is well again, every subscriber that is left receives something new."""
     world.failing.clear()
     world.seconds = dict.fromkeys(world.seconds, 0.0)
     world.paused = False

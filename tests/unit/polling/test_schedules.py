@@ -1,4 +1,4 @@
-"""Schedules as values: when they look again, under a clock that moves only when told to."""
+"""Schedules as values: when they poll again, under a clock that moves only on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from longwatch.testing import FakeClock
 def poll_times(
     schedule: Schedule, clock: FakeClock, *, until: float, news_at: tuple[float, ...] = ()
 ) -> list[float]:
-    """The moments of all looks up to `until`, the first one now; those at `news_at` find something new."""
+    """The moments of all polls up to `until`, the first one now; those at `news_at` find something new."""
     found: list[float] = []
     while clock.monotonic() <= until:
         now = clock.monotonic()

@@ -1,4 +1,4 @@
-"""What was asked before somebody left reaches nobody who came after."""
+"""A request from before a subscriber left is not delivered to one that came after."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_the_same_when_the_old_poll_is_in_a_thread() -> None:
         manager.unregister("a")
         manager.register("a", Source(value="new").poll, 10.0, on_result=new.append)
         await until(lambda: bool(new))
-        assert manager.metrics.in_flight == 1  # the thread keeps its place until it is done
+        assert manager.metrics.in_flight == 1  # the thread keeps its slot until it is done
         response.set()
         await until(lambda: not manager.metrics.in_flight)
 

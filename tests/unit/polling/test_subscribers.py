@@ -192,5 +192,5 @@ async def test_each_subscriber_is_called_in_the_context_it_registered_in() -> No
         await asyncio.sleep(1)
         fetched = await manager.fetch("b", run.get)
 
-    assert seen == [("mine", "mine"), ("yours", "mine")]  # asked once, by the first of the two
+    assert seen == [("mine", "mine"), ("yours", "mine")]  # requested once, by the first of the two
     assert fetched == "none"

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Source:
-    """An outside system under a test's control: how long it takes, what it says, when it fails."""
+    """An outside system under a test's control: how long it takes, what it returns, when it fails."""
 
     def __init__(self, *, seconds: float = 0.0, value: object = "same") -> None:
         self.seconds = seconds
@@ -27,7 +27,7 @@ class Source:
         self.started.append(now())
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        value, error = self.value, self.error  # what it is when it is asked, not when it answers
+        value, error = self.value, self.error  # its value at the request, not at the response
         try:
             await asyncio.sleep(self.seconds)
         except asyncio.CancelledError:
@@ -46,7 +46,7 @@ def now() -> float:
 
 
 def others() -> set[asyncio.Task[Any]]:
-    """Every task but the one that asks."""
+    """Every task but the calling one."""
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
@@ -59,7 +59,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end, in a loop of its own whose clock jumps to whatever comes next.
 
-    What a callback of the loop raised, or a task that nobody awaited, is raised at the end.
+    What a callback of the loop raised, or a task that was never awaited, is raised at the end.
     """
     complaints: list[dict[str, Any]] = []
     with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(noop_cycles=1)) as runner:

@@ -17,7 +17,7 @@ from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
 
 MakeRecorder = Callable[..., Recorder]
-STARTED = ("wf-1", "wf-2")  # runs that the recorders of tests have started, so that nobody has to join them
+STARTED = ("wf-1", "wf-2")  # runs that the recorders of tests have started, so that no test has to join them
 
 
 @pytest.fixture(autouse=True)

@@ -24,13 +24,13 @@ def events_of(journal: Journal, run_id: str) -> list[Event]:
 
 
 def types_of(journal: Journal, run_id: str) -> list[str]:
-    """The types of a run's events, without what its producers say of themselves."""
+    """The types of a run's events, without those of its producers about themselves."""
     of_producers = ("process_joined", "producer_closed")
     return [event.type for event in events_of(journal, run_id) if event.type not in of_producers]
 
 
 def calls_of(journal: Journal, run_id: str) -> list[tuple[object, ...]]:
-    """What was said of agents and tools: who, what, and how it stands."""
+    """The recorded states of agents and tools: name, operation and status."""
     return [
         (event.agent_name, event.payload.get("operation", event.type), event.payload.get("status"))
         for event in events_of(journal, run_id)
@@ -39,7 +39,7 @@ def calls_of(journal: Journal, run_id: str) -> list[tuple[object, ...]]:
 
 
 def verification_of(journal: Journal, run_id: str) -> Verification:
-    """What the producers' numbers and digests say of a run."""
+    """The verification of a run by its producers' numbers and digests."""
     verifier = Verifier()
     for event in events_of(journal, run_id):
         verifier.add(event)

@@ -1,4 +1,4 @@
-"""What a call's events say of its time."""
+"""The times in a call's events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.recording.recorded import events_of
 
 
 class WholeSeconds:
-    """A clock that takes exactly two seconds from one look to the next."""
+    """A clock that takes exactly two seconds from one reading to the next."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -22,7 +22,7 @@ class WholeSeconds:
         return self._seconds
 
     def sleep(self, seconds: float) -> None:
-        """Nobody waits here."""
+        """Does not wait."""
 
 
 def test_a_duration_without_a_fraction_is_a_whole_number_as_a_table_would_keep_it(

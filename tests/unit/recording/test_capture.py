@@ -59,7 +59,7 @@ Point = namedtuple("Point", "x y")
 
 
 class Model:
-    """What pydantic's models look like from outside."""
+    """The interface of pydantic's models."""
 
     def model_dump(self) -> dict[str, object]:
         return {"a": 1, "api_key": "k"}

@@ -1,4 +1,4 @@
-"""What is kept of a decorated call, and what happens outside a run."""
+"""What is recorded of a decorated call, and what happens outside a run."""
 
 from __future__ import annotations
 

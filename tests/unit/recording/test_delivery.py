@@ -132,7 +132,7 @@ def test_with_nothing_in_the_outbox_it_claims_no_recovery(
 ) -> None:
     scene.journal.fail()
     scene.delivery.deliver(scene.events())
-    scene.outbox.ship(lambda url: scene.memory)  # by somebody else
+    scene.outbox.ship(lambda url: scene.memory)  # by another process
 
     with caplog.at_level(logging.WARNING, "longwatch"):
         scene.clock.advance(1)
@@ -382,7 +382,7 @@ def test_events_that_a_stuck_delivery_had_accepted_are_left_in_the_outbox_and_co
 
     left = stuck.abandon()
     stuck.leave(left, scene.events(1, type="producer_closed"))
-    stuck.deliver()  # comes back from the append that kept it
+    stuck.deliver()  # comes back from the append that blocked it
 
     counts = stuck.counts
     assert [event.event_id for event in left] == ["e00003", "e00004", "e00005"]
@@ -392,7 +392,7 @@ def test_events_that_a_stuck_delivery_had_accepted_are_left_in_the_outbox_and_co
 
 def test_an_append_that_returns_after_its_delivery_was_abandoned_counts_nothing(scene: Scene) -> None:
     class Slow(FaultyJournal):
-        """Answers after another thread has taken over."""
+        """Returns after another thread has taken over."""
 
         def append(self, events: Sequence[Event]) -> None:
             super().append(events)

@@ -1,4 +1,4 @@
-"""The outbox keeps events until somebody ships them."""
+"""The outbox stores events until a process ships them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_two_shippers_do_not_take_the_same_batch(outbox: Outbox) -> None:
     first, second = MemoryJournal(), MemoryJournal()
 
     class Shipping(MemoryJournal):
-        """A journal during whose first append somebody else ships too."""
+        """A journal during whose first append another process ships too."""
 
         def append(self, events: object) -> None:
             if not second.find_runs().runs:

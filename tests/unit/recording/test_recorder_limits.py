@@ -1,4 +1,4 @@
-"""A recorder takes no more than it has room for, and tells what it had to leave."""
+"""A recorder accepts no more than it has room for, and reports what it had to drop."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from longwatch.testing import FakeClock, FaultyJournal
 
 
 class Beaten(MemoryJournal):
-    """Keeps every heartbeat, and fails as it is told to."""
+    """Records every heartbeat, and fails on demand."""
 
     def __init__(self) -> None:
         super().__init__()

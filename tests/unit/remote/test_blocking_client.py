@@ -1,4 +1,4 @@
-"""What the answers of a server, and of the proxies before it, mean to a program that blocks."""
+"""What the responses of a server, and of the proxies before it, mean to a program that blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
 
 
 class Scripted(BaseHTTPRequestHandler):
-    """Answers a path as scripted, and closes the connection."""
+    """Responds to a path as scripted, and closes the connection."""
 
     def do_GET(self) -> None:
         status, body, headers = ANSWERS[self.path]
@@ -38,7 +38,7 @@ class Scripted(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing to say."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")

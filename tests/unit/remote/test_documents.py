@@ -1,4 +1,4 @@
-"""How two looks at a project's files differ."""
+"""How two polls of a project's files differ."""
 
 from __future__ import annotations
 

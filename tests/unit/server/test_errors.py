@@ -1,4 +1,4 @@
-"""Our errors as answers."""
+"""Our errors as HTTP responses."""
 
 from __future__ import annotations
 

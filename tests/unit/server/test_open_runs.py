@@ -115,7 +115,7 @@ async def test_a_run_that_only_claims_to_be_a_turn_is_ended_like_any_other() -> 
 
 
 class Refusing(MemoryJournal):
-    """Fails on one run, in a way that nobody foresaw."""
+    """Fails on one run with an unexpected error."""
 
     def read(self, run_id: str, *args: Any, **options: Any) -> Page:
         if run_id == "wf-2":
@@ -171,7 +171,7 @@ async def test_an_unexpected_error_does_not_end_the_checks(caplog: pytest.LogCap
 
 
 class Away(MemoryJournal):
-    """Does not answer."""
+    """Does not respond."""
 
     def find_runs(self, *args: object, **options: object) -> None:  # type: ignore[override]
         raise JournalUnavailable("no answer")

@@ -16,7 +16,7 @@ SCOPE: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
 
 
 async def receive() -> Message:
-    """The client stays, and has nothing to say."""
+    """The client stays connected, and sends nothing."""
     return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
 

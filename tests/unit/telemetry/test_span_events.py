@@ -1,4 +1,4 @@
-"""What a span of any dialect says, in our words."""
+"""The events of a span of any dialect, in our terms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def content(
         ("invoke_agent Ada", {}, SpanKind.AGENT),
         ("execute_tool", {}, SpanKind.TOOL),
         ("invoke_workflow nightly", {}, SpanKind.WORKFLOW),
-        ("chat with a friend", {}, SpanKind.OTHER),  # a word that anybody may use
+        ("chat with a friend", {}, SpanKind.OTHER),  # a word that any program may use
         ("GET /", {}, SpanKind.OTHER),
         ("x", {"openinference.span.kind": "LLM"}, SpanKind.MODEL),
         ("x", {"openinference.span.kind": "CHAIN"}, SpanKind.WORKFLOW),

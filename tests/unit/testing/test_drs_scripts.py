@@ -1,4 +1,4 @@
-"""Scripts say how a job stands at any moment, in words that the service could use."""
+"""Scripts define the state of a job at any moment, in statuses that the service could return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A journal that fails when told to."""
+"""A journal that fails on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stand-in for AWS services says nothing that the service could not."""
+"""The stand-in for AWS services returns nothing that the service could not."""
 
 from __future__ import annotations
 

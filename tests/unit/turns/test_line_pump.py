@@ -9,7 +9,7 @@ from longwatch.turns.line_reader import LineResult
 
 
 class AwayDesk:
-    """A place for lines that refuses them a few times."""
+    """A sink for lines that refuses them a few times."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals

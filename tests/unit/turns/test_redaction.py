@@ -1,4 +1,4 @@
-"""Keys to redact hide what a turn says, and nothing by which it is found, claimed or ended."""
+"""Keys to redact hide the content of a turn, and nothing by which it is found, claimed or ended."""
 
 from __future__ import annotations
 

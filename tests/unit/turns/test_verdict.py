@@ -22,7 +22,7 @@ DENIED = AgentReport(Reported.DENIED, "denied: Bash")
 
 FACTS: tuple[
     tuple[dict[str, Any], bool], ...
-] = (  # what is said of a process -> whether it agrees with a success
+] = (  # the report about a process -> whether it agrees with a success
     ({}, True),
     ({"exit_code": 0}, True),
     ({"exit_code": 137}, False),

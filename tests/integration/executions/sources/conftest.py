@@ -1,4 +1,4 @@
-"""Servers on this machine that say what a test wants, and the command that asks them."""
+"""Scripted servers on this machine, and the command that polls them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.integration.executions.sources.shell import Shell
 
 @dataclass
 class Reply:
-    """One answer."""
+    """One response."""
 
     code: int = 200
     body: bytes = b""
@@ -28,13 +28,13 @@ class Reply:
 
 
 class Endpoint:
-    """Answers GET requests one after the other; the last answer is given again and again."""
+    """Returns the replies one after the other to GET requests; the last one is repeated."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, Mapping[str, str]]] = []
         self._replies: list[Reply] = [Reply(404)]
         self._over = threading.Event()
-        self.hangs = threading.Event()  # a client waits for an answer that is late
+        self.hangs = threading.Event()  # a client waits for a response that is late
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,7 +57,7 @@ class Endpoint:
                 self.wfile.write(reply.body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Tests have enough to say."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

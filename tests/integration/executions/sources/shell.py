@@ -1,4 +1,4 @@
-"""The command in this process, in virtual time, beside a CodeBuild that says what a test wants."""
+"""The command in this process, in virtual time, beside a scripted CodeBuild."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def resources(*listed: tuple[str, str], more: bool = False) -> dict[str, Any]:
 
 
 class World:
-    """Services on this machine, and sources that ask them with clients that do not try again."""
+    """Services on this machine, and sources that poll them with clients that do not retry."""
 
     def __init__(self, stack: ExitStack, clock: FakeClock) -> None:
         self._stack = stack

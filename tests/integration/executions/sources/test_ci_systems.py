@@ -199,7 +199,7 @@ def test_a_rate_limit_is_waited_out_until_it_is_reset(
 
     assert watched.return_value == 3
     assert clock.monotonic() - began <= 241
-    assert len(endpoint.requests) <= 4  # and nothing in the time that it asked for
+    assert len(endpoint.requests) <= 4  # and nothing during the pause that it requested
 
 
 @pytest.mark.parametrize(

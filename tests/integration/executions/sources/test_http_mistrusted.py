@@ -1,4 +1,4 @@
-"""What an HTTP endpoint may do wrong, on a real server: nothing of it is an end, and no secret is told."""
+"""Faults of an HTTP endpoint, on a real server: none of them is an end, and no secret is revealed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> Decl
 
 @contextmanager
 def spoken(parts: Iterable[bytes]) -> Iterator[str]:
-    """A server that says these bytes and hangs up."""
+    """A server that sends these bytes and hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def response() -> None:

@@ -57,7 +57,7 @@ def machine(client: Any, name: str, state: dict[str, Any]) -> tuple[Any, str]:
 
 
 def worked(client: Any, name: str) -> dict[str, Any]:
-    """A state that goes on until a worker says that it is done: waits take no time on this engine."""
+    """A state that continues until a worker reports that it is done: waits take no time on this engine."""
     activity = client("stepfunctions").create_activity(name=name)["activityArn"]
     return {"Type": "Task", "Resource": activity, "End": True}
 

@@ -27,7 +27,7 @@ from longwatch.testing import FakeClock, MemoryJournal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are not watched on Windows")
 
-# A parent that starts a child, tells its id, and asks how it ended only when it is told to.
+# A parent that starts a child, prints its id, and collects its exit status only on request.
 PARENT = """
 import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -56,7 +56,7 @@ class Family:
         self.child = int(_pipe(self.parent.stdout).readline())
 
     def end_child(self) -> None:
-        """It ends by itself, and its parent has not asked yet."""
+        """It ends by itself, and its parent has not collected it yet."""
         os.kill(self.child, signal.SIGUSR1)
         self._wait()
 
@@ -65,7 +65,7 @@ class Family:
         self._wait()
 
     def ask(self) -> None:
-        """The parent asks how it ended, after which nothing is left of it."""
+        """The parent collects its exit status, after which nothing is left of it."""
         _pipe(self.parent.stdin).write("\n")
         _pipe(self.parent.stdin).flush()
         assert _pipe(self.parent.stdout).readline() == "asked\n"

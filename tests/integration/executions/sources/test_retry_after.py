@@ -1,4 +1,4 @@
-"""How long a service asks to wait is honoured from its first response, also by clients of boto3."""
+"""The pause that a service requests is honoured from its first response, also by clients of boto3."""
 
 from __future__ import annotations
 

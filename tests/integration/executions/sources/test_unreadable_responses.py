@@ -1,4 +1,4 @@
-"""A response of an AWS service that can not be read is not an answer: nothing is concluded from it."""
+"""An unreadable response of an AWS service is a problem: nothing is concluded from it."""
 
 from __future__ import annotations
 

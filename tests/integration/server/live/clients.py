@@ -49,7 +49,7 @@ async def sse_messages(
 async def poll_messages(
     http: httpx2.AsyncClient, topics: Sequence[str], cursor: str, wait: int = 1
 ) -> AsyncGenerator[FeedMessage]:
-    """One long poll's messages; the cursor counts once all of them were taken."""
+    """One long poll's messages; the cursor counts once all of them were consumed."""
     parameters: dict[str, list[str] | str] = {"topic": list(topics), "after": cursor, "wait": str(wait)}
     response = await http.get("/api/feed", params=parameters)
     response.raise_for_status()
@@ -78,12 +78,12 @@ class FeedClient:
         ]
 
     def doubles(self) -> list[tuple[str, int]]:
-        """Events that were told more than once."""
+        """Events that were received more than once."""
         counts = Counter(each for topic in self.topics for each in self.event_ids(topic))
         return [(each, count) for each, count in counts.items() if count > 1]
 
     async def follow(self, until: Callable[[FeedClient], bool], *, polls: bool = False) -> None:
-        """Until this holds: streams, and long polls in between if asked for."""
+        """Until this holds: streams, and long polls in between on request."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not until(self):
                 self.connections += 1
@@ -107,7 +107,7 @@ class FeedClient:
 
 
 async def socket_messages(url: str, *commands: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-    """What the WebSocket says after these commands."""
+    """The messages of the WebSocket after these commands."""
     async with websockets.connect(f"{url}/api/socket") as socket:
         for command in commands:
             await socket.send(json.dumps(command))

@@ -23,7 +23,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class Editor:
-    """A document that is shared with everybody who has it open."""
+    """A document that is shared by all that have it open."""
 
     def __init__(self, socket: websockets.ClientConnection) -> None:
         self.doc: Doc[Any] = Doc()
@@ -76,7 +76,7 @@ class Editor:
 
 @asynccontextmanager
 async def editing(url: str) -> AsyncIterator[Editor]:
-    """Somebody who edits the document at this address."""
+    """An editor of the document at this URL."""
     async with websockets.connect(url) as socket:
         editor = Editor(socket)
         running = asyncio.create_task(editor.run())

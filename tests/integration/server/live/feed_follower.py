@@ -1,4 +1,4 @@
-"""Somebody who follows topics of a feed in the same process, as a transport does."""
+"""Follows topics of a feed in the same process, as a transport does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects and the sessions of a project as topics: what another process makes is told at once."""
+"""Projects and the sessions of a project as topics: what another process creates is sent at once."""
 
 from __future__ import annotations
 

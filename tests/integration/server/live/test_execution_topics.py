@@ -1,4 +1,4 @@
-"""Executions as topics: the list, and one of them; told when they change, resumed by cursor."""
+"""Executions as topics: the list, and one of them; sent when they change, resumed by cursor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.integration.server.live.feed_follower import Follower, eventually
 
 
 class Unnumbered:
-    """A store that does not tell of writes, as a table."""
+    """A store that does not signal writes, like a table."""
 
     def __init__(self) -> None:
         self._store = MemoryExecutionStore()
@@ -215,7 +215,7 @@ async def test_a_table_without_read_permission_is_reported_and_an_unavailable_on
 async def test_a_table_that_becomes_unavailable_is_noticed_and_followed_again_when_it_is_back(
     feed: Feed, store: Unnumbered
 ) -> None:
-    store.add(fresh("x-1"))  # something is due, so it is looked at often
+    store.add(fresh("x-1"))  # something is due, so it is polled often
     follower = await Follower(feed, "executions").until_caught_up()
 
     store.trouble = JournalUnavailable("away")

@@ -1,4 +1,4 @@
-"""Somebody who stops reading costs the others nothing, is told what was missed, and holds up no end."""
+"""A client that stops reading costs the others nothing, is sent what was missed, and holds up no end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILLING = "x" * 6_000  # in all more than the socket's buffers and the ring hold
 
 
 class Reader:
-    """A stream of server-sent events that is read only when asked."""
+    """A stream of server-sent events that is read only on demand."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -30,7 +30,7 @@ class Reader:
         self.received: list[tuple[str, dict[str, Any]]] = []
 
     async def until(self, name: str, count: int = 1) -> None:
-        """Read on until so many messages of this name were told."""
+        """Read on until so many messages of this name were received."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             event = ""
             while sum(each == name for each, _ in self.received) < count:

@@ -47,7 +47,7 @@ async def send_lines(feed: Feed, turn_id: str, *texts: str, end: bool = False) -
 
 
 def texts_of(follower: Follower) -> list[str]:
-    """What the blocks say, in their places, as a client keeps them: by id."""
+    """The texts of the blocks, in order, as a client stores them: by id."""
     blocks: dict[str, dict[str, Any]] = {}
     for message in follower.data("block"):
         blocks[message["block"]["id"]] = message["block"]

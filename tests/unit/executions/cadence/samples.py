@@ -30,7 +30,7 @@ def sample(
 
 
 def drills(count: int, *, spread: float = 0.25, seed: int = 1) -> Sequence[Sample]:
-    """What the journal says of so many drills of one server."""
+    """The journal's events of so many drills of one server."""
     return [
         replace(each, shape=ExecutionSize(1, 1))
         for each in GivenDurations(DRILL, spread).past(Random(seed), count)

@@ -41,7 +41,7 @@ def phases(*seconds: float) -> Phases:
     [
         (phases(90, 30, 60), 7, (0, 0, 0)),  # at the exact boundaries: 0 45 90, 105 120, 150 180
         (phases(91, 30, 60), 6, (44, 14, 14)),  # 0 45 90 135, where two are seen, 165 195
-        (phases(10, 10, 10), 2, (35, 25, 15)),  # all changes seen by one look
+        (phases(10, 10, 10), 2, (35, 25, 15)),  # all changes seen by one poll
         (phases(100), 4, (35,)),
     ],
 )

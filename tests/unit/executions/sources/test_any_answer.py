@@ -1,4 +1,4 @@
-"""Whatever a system answers, nothing breaks, and no end is found that it did not tell."""
+"""Whatever a system responds, nothing breaks, and no end is found that it did not report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_end_is_a_status_of_the_table_at_the_path_of_the_status(
     )
     later = mark_superseded(declaration, execution, thing, mapped)
     job = map_job(Job("x"), later)
-    assert later == mapped  # the same answer is never something later
+    assert later == mapped  # the same response is never something later
     if job.state is JobState.FINISHED:
         assert declaration.statuses[normalize(value_at(fields, declaration.status or ""))].is_end
 

@@ -1,4 +1,4 @@
-"""The time of an observation is that of its source, whatever the clock of the poller says."""
+"""The time of an observation is that of its source, whatever the clock of the poller shows."""
 
 from __future__ import annotations
 

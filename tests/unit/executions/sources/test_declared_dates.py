@@ -1,4 +1,4 @@
-"""Answers of declared sources are dated by the system that gave them."""
+"""Responses of declared sources are dated by the system that sent them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Dated:
         return {each: RawJob({"status": "RUNNING"}, date=self._date) for each in ids}
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def operation(call: AwsCall) -> Any:
 
 
 def at(shape: Any, path: str) -> Any:
-    """The shape at a path, or an AssertionError that says what is not there."""
+    """The shape at a path, or an AssertionError that names the missing part."""
     for step in parse_path(path):
         if isinstance(step, int):
             assert shape.type_name == "list", f"{path}: {shape.name} is no list"
@@ -47,7 +47,7 @@ def at(shape: Any, path: str) -> Any:
 
 
 def thing(declaration: Declaration) -> Any:
-    """The shape of what was asked about."""
+    """The shape of the requested resource."""
     call = declaration.call
     assert isinstance(call, AwsCall)
     shape = at(operation(call).output_shape, call.results)

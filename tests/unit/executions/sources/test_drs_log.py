@@ -1,4 +1,4 @@
-"""What the log of a job says about its end: every event that DRS can write has a meaning."""
+"""What the log of a job reveals about its end: every event that DRS can write has a meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every word that DRS can say is in our tables: checked against the installed model of the service."""
+"""Every status that DRS can return is in our tables: checked against the installed model of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From words and fields to jobs, by a declaration; and what is said of something later."""
+"""From statuses and fields to jobs, by a declaration; and responses about a later operation."""
 
 from __future__ import annotations
 

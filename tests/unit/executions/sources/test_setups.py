@@ -1,4 +1,4 @@
-"""What the AWS SDK is set up with may be wrong: that is told once, and is no crash."""
+"""The AWS SDK may be configured wrongly: that is reported once, and does not crash."""
 
 from __future__ import annotations
 

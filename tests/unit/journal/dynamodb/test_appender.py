@@ -91,7 +91,7 @@ def test_events_of_one_process_that_share_a_millisecond_cost_one_put_each(table:
 
 def test_a_recorder_s_events_that_share_a_millisecond_are_put_in_parallel(table: SimulatedTable) -> None:
     class Slow(FailingTable):
-        """Answers no put before four are on their way."""
+        """Responds to no put before four are on their way."""
 
         def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             on_their_way.append(item)
@@ -238,7 +238,7 @@ def test_a_run_without_a_free_key_is_an_error_that_names_it(table: SimulatedTabl
 
 
 class Held(FailingTable):
-    """Answers no put before `release` is set."""
+    """Responds to no put before `release` is set."""
 
     def __init__(self, table: SimulatedTable) -> None:
         super().__init__(table, lambda: "")

@@ -1,4 +1,4 @@
-"""The rule of places: a retry finds its event, whoever makes it, after whatever crash."""
+"""The rule of keys: a retry finds its event, whichever process retries, after whatever crash."""
 
 from __future__ import annotations
 
@@ -115,15 +115,15 @@ def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
     attempts: list[tuple[int, str]],
 ) -> None:
     times = [NOW, NOW, NOW, NOW + 1, NOW + 1, NOW + 2, NOW - 1, NOW]
-    table: dict[int, int] = {}  # place -> event
+    table: dict[int, int] = {}  # key -> event
 
     for event, fate in attempts:
         for key in keys_from(times[event], str(event)):
             if table.get(key, event) != event:
-                continue  # the store said so
+                continue  # the store reported it
             if fate != "lost before":
                 table.setdefault(key, event)
-            break  # stored, found, or nobody knows: whoever tries again begins from the start
+            break  # stored, found, or uncertain: a retry begins from the start
 
     stored = list(table.values())
     assert len(stored) == len(set(stored))

@@ -1,4 +1,4 @@
-"""Cursors that have their progress at hand: quicker to go on from, and otherwise like any other."""
+"""Cursors that have their progress at hand: quicker to resume from, and otherwise like any other."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_numbers_of_expired_events_are_not_missed() -> None:
 
     assert [event.number for event in page.events] == [1, 3]
     clock.advance(3)
-    assert journal.read("wf-1", after=page.cursor).cursor == page.cursor  # nothing to look for further back
+    assert journal.read("wf-1", after=page.cursor).cursor == page.cursor  # nothing to read further back
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The list of runs: one entry for each, whoever writes it, with as few puts as that takes."""
+"""The list of runs: one entry for each, whichever process writes it, with as few puts as that takes."""
 
 from __future__ import annotations
 

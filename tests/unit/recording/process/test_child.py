@@ -30,7 +30,7 @@ class Pipe:
 
 @pytest.fixture
 def pipes() -> Iterator[tuple[Pipe, Pipe, Pipe]]:
-    """The process's output, ours, and the one whose end tells that the process is gone."""
+    """The process's output, ours, and the pipe whose end shows that the process is gone."""
     three = (Pipe(), Pipe(), Pipe())
     yield three
     for pipe in three:

@@ -1,4 +1,4 @@
-"""When a signal is passed on, and when patience ends."""
+"""When a signal is passed on, and when the grace period ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One event told on both channels is kept once; no event is lost."""
+"""One event on both channels is recorded once; no event is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a process ended, and what is written for one that did not say it itself."""
+"""How a process ended, and what is written for one that did not report it itself."""
 
 from __future__ import annotations
 

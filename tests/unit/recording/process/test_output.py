@@ -1,4 +1,4 @@
-"""What a line of a workflow process's standard output says."""
+"""The content of a line of a workflow process's standard output."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ async def test_all_readers_share_the_reads_and_one_of_a_key_gets_only_its_record
 
     assert [(await everything.next()).records for _ in range(2)] == [{"a": 1}, {"b": 2, "c": 3}]
     assert (await only_b.next()).cursor == "3"
-    assert letters.reads == 4  # each batch, and that there is no more
+    assert letters.reads == 4  # each batch, and that no more follow
     assert projection.keys == {"b"}
 
 

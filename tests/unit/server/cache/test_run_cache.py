@@ -1,4 +1,4 @@
-"""What is known of runs that are asked about, without reading the journal each time."""
+"""The state of requested runs, without reading the journal each time."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ async def test_a_long_run_that_left_the_cache_is_read_on_from_where_it_was_left(
 
     assert again.state is not None
     assert again.state.summary.events == 5_001
-    assert journal.returned - before <= 2  # the new event, by whoever looks first and by the follower
+    assert journal.returned - before <= 2  # the new event, by the first request and by the follower
 
 
 async def test_a_run_that_ended_while_it_was_not_cached_has_ended(

@@ -16,7 +16,7 @@ SIZE = 1_000
 
 
 class Numbers:
-    """A topic of so many frames, whose cursor is how many were taken."""
+    """A topic of so many frames, whose cursor is how many were read."""
 
     def __init__(self, count: int, topic: str = "numbers", *, has_cursors: bool = True) -> None:
         self.topic = topic
@@ -37,13 +37,13 @@ class Numbers:
 
 
 async def turns(count: int = 50) -> None:
-    """Let everything that can go on do so."""
+    """Let everything run that can."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 async def drained(*subscriptions: TopicSubscription) -> list[list[int]]:
-    """All that each of them tells, taken in turns until it is over."""
+    """All items of each of them, read in turns until it is over."""
     found: list[list[int]] = [[] for _ in subscriptions]
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not all(each.is_over for each in subscriptions):

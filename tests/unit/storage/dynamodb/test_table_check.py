@@ -39,7 +39,7 @@ class StoppedClock:
 
 
 class Service(ThreadingHTTPServer):
-    """Answers each operation with what the test laid down for it."""
+    """Responds to each operation as the test defined it."""
 
     responses: dict[str, Answer]
 
@@ -50,7 +50,7 @@ class Service(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: Service
-    wbufsize = -1  # one packet per answer
+    wbufsize = -1  # one packet per response
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))

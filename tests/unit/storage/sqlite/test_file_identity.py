@@ -1,4 +1,4 @@
-"""What the files at a journal's path say about the ones that are open."""
+"""What the files at a journal's path reveal about the ones that are open."""
 
 from __future__ import annotations
 
