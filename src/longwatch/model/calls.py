@@ -23,7 +23,7 @@ from longwatch.model.event import (
     text_of,
     tool_status,
 )
-from longwatch.model.model_calls import ModelFacts, name_of_model
+from longwatch.model.model_calls import SPAN_LAYER, ModelFacts, name_of_model
 
 ABANDONED = "abandoned"  # the status of a call without an end in a run that has ended
 
@@ -275,7 +275,7 @@ def _join_repeated(calls: Mapping[str, Call]) -> Mapping[str, Call]:
     leaders: dict[str, str] = {}  # a call that is recorded twice -> the one that stays
     joined: dict[str, Call] = {}
     for group in groups.values():
-        if len(group) == 1:
+        if len(group) == 1 or _reuses_response_id(group):
             continue
         first, *others = sorted(group, key=_precedence)
         leaders |= {other.call_id: first.call_id for other in others}
@@ -287,6 +287,13 @@ def _join_repeated(calls: Mapping[str, Call]) -> Mapping[str, Call]:
         for call_id, call in calls.items()
         if call_id not in leaders
     }
+
+
+def _reuses_response_id(group: Iterable[Call]) -> bool:
+    """Whether an adapter or client recorded two calls with one response ID, as some local servers send it."""
+    models = [call.end.model for call in group if call.end is not None and call.end.model is not None]
+    layers = [each.recorded_by for each in models if each.recorded_by and each.layer < SPAN_LAYER]
+    return len(layers) > len(set(layers))
 
 
 def _precedence(call: Call) -> tuple[int, int, Order]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from longwatch.model.event import number_of, text_of
 from longwatch.model.usage import ModelUsage, TokenCounts, TokenGroup, token_group, usage_of
 
+CLIENT_LAYER, SPAN_LAYER = 1, 2  # precedence of a record; that of an adapter is 0
 SPAN_LAYERS = frozenset({"otel", "otlp"})
 CLIENT_LAYERS = frozenset({"openai", "anthropic", "bedrock"})
 
@@ -54,8 +55,8 @@ class ModelFacts:
     def layer(self) -> int:
         """The precedence of the record: an adapter's before a client's before a span's."""
         if self.recorded_by in CLIENT_LAYERS:
-            return 1
-        return 2 if self.recorded_by in SPAN_LAYERS else 0
+            return CLIENT_LAYER
+        return SPAN_LAYER if self.recorded_by in SPAN_LAYERS else 0
 
     def response_key(self, call_id: str) -> str:
         """Equal for the records of one response."""

@@ -41,7 +41,7 @@ An SDK may report the end of a call in another context than its start, where the
 Its adapter sets the call, which has no effect once it has ended.
 """
 
-_responses: OrderedDict[tuple[str, str], str] = OrderedDict()
+_responses: OrderedDict[tuple[str, str], tuple[str, str | None]] = OrderedDict()  # to call and `recorded_by`
 _responses_lock = threading.Lock()
 
 
@@ -51,16 +51,21 @@ def outer_layer() -> ModelCall | str | None:
     return None if isinstance(layer, ModelCall) and layer.has_ended else layer
 
 
-def find_repeated(run_id: str, response_id: object, call_id: str) -> str | None:
-    """The earlier call of this run in this process with this response ID; None if this one is the first."""
+def find_repeated(
+    run_id: str, response_id: object, call_id: str, recorded_by: str | None = None
+) -> str | None:
+    """The earlier call of this run in this process with this response ID; None if this one is the first.
+
+    Two calls that one adapter or client recorded are two calls: some local servers reuse their few IDs.
+    """
     if not isinstance(response_id, str) or not response_id:
         return None
     key = run_id, response_id
     with _responses_lock:
-        first = _responses.setdefault(key, call_id)
+        first, layer = _responses.setdefault(key, (call_id, recorded_by))
         if len(_responses) > MAX_RESPONSES:
             _responses.popitem(last=False)
-    return None if first == call_id else first
+    return None if first == call_id or (layer is not None and layer == recorded_by) else first
 
 
 class ModelCall(OpenCall):
@@ -123,7 +128,8 @@ class ModelCall(OpenCall):
         usage = fields.pop("usage", None)
         if isinstance(usage, ModelUsage):
             fields |= usage.fields()
-        fields["same_as"] = find_repeated(self.run_id, fields.get("response_id"), self.call_id or "")
+        layer = str(self._fixed["recorded_by"])
+        fields["same_as"] = find_repeated(self.run_id, fields.get("response_id"), self.call_id or "", layer)
         fields["time_to_first_token_ms"] = self._first_token_ms
         fields["chunk_count"] = self._chunks or None
         super()._queue_end(output, error, {**self._fixed, **fields})

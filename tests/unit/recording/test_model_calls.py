@@ -155,6 +155,23 @@ def test_the_second_end_with_a_response_id_names_the_call_that_has_the_usage(
     assert [event.payload.get("same_as") for event in ends] == [None, inner.call_id]
 
 
+def test_calls_of_one_client_with_a_reused_response_id_are_two_calls(
+    configured: Recorder, journal: MemoryJournal
+) -> None:
+    with longwatch.run() as run:
+        for _ in range(2):
+            call = begin_model_call("llama", recorded_by="openai")
+            assert call is not None
+            call.succeed(response_id="chatcmpl-8", usage=ModelUsage(10, 2))
+    configured.flush()
+
+    ends = [event for event in model_events(journal, run.run_id) if event.payload["status"] == "completed"]
+    assert [event.payload.get("same_as") for event in ends] == [None, None]
+    found = longwatch.fold(journal.read(run.run_id).events)
+    assert found is not None
+    assert len(found.ordered_calls()) == 2
+
+
 def test_response_ids_of_other_runs_are_other_calls() -> None:
     assert find_repeated("wf-a", "resp-1", "call-1") is None
     assert find_repeated("wf-b", "resp-1", "call-2") is None
