@@ -1,6 +1,6 @@
-"""How long it takes to import longwatch and to print its help, in fresh interpreters.
+"""How long it takes to import longwatch, to print its help and to run the start-up hook.
 
-Everything is there as bytecode, as pip leaves it: a checkout may have none, and with
+In fresh interpreters. Everything is there as bytecode, as pip leaves it: a checkout may have none, and with
 `PYTHONDONTWRITEBYTECODE` set never gets any, so that the compiler would be measured.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import compileall
 import functools
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import click
 from benchmarks.harness import Goal, Result, interleaved
 
 import longwatch
+from longwatch.integrations.startup import PATH_VARIABLE, with_startup_hook
 
 IMPORT = "from longwatch import agent, record, run, tool, workflow"
 CLICK_HELP = """
@@ -41,12 +43,15 @@ def measure(*, quick: bool) -> list[Result]:
         "from longwatch import run, tool, agent, workflow, record": ["-c", IMPORT],
         "bare click --help": ["-c", CLICK_HELP],
         "longwatch --help": ["-m", "longwatch", "--help"],
+        "python -c pass, with the start-up hook of longwatch run": ["-c", "pass"],
     }
+    plain = {name: value for name, value in os.environ.items() if name != PATH_VARIABLE}
+    environments = {name: with_startup_hook(plain, enabled="hook" in name) for name in cases}
     cost = interleaved(
-        {name: functools.partial(_milliseconds, arguments) for name, arguments in cases.items()},
+        {name: functools.partial(_milliseconds, cases[name], environments[name]) for name in cases},
         rounds=7 if quick else 21,
     )
-    floor, stdlib, ours, bare, help_ = cost.values()
+    floor, stdlib, ours, bare, help_, hooked = cost.values()
     return [
         Result(
             "Starting",
@@ -55,6 +60,8 @@ def measure(*, quick: bool) -> list[Result]:
             [
                 Goal("importing longwatch / its standard library modules", ours / stdlib, 1.3),
                 Goal("longwatch --help / bare click --help", help_ / bare, 2),
+                Goal("ms that the start-up hook adds to python -c pass", hooked - floor, 50),
+                Goal("python -c pass with the start-up hook / without", hooked / floor, 2),
             ],
         )
     ]
@@ -76,7 +83,7 @@ def stdlib_modules() -> list[str]:
     return [name for name in output.split() if name != "__future__"]
 
 
-def _milliseconds(arguments: list[str]) -> float:
+def _milliseconds(arguments: list[str], environment: dict[str, str]) -> float:
     started = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment)
     return (time.perf_counter() - started) * 1000

@@ -83,7 +83,8 @@ class ClientCall:
         self._call.finish(output=response.output or None, error=error, fields=fields)
 
     def __del__(self) -> None:
-        self.finish_stream()
+        if not self._call.has_ended:
+            self.finish_stream()
 
 
 class Chunks:

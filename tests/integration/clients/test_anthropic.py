@@ -10,8 +10,12 @@ from typing import Any
 import anthropic
 import pytest
 from anthropic import beta_tool
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from longwatch.integrations import anthropic as adapter
+from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.testing import ModelFailure, ModelReply, ModelServer, ScriptedToolCall
 from longwatch.testing.model_server import ModelRequest
 from tests.integration.clients.conftest import Recorded
@@ -258,6 +262,27 @@ def test_counting_tokens_is_not_a_model_call(
         client.messages.count_tokens(model="claude", messages=MESSAGES)
 
     assert recorded() == []
+
+
+def test_the_clients_own_spans_of_a_call_are_not_recorded_again(
+    server: ModelServer, recorded: Recorded
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(LongwatchSpanProcessor())
+    spans = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    server.add(REPLY, REPLY)
+
+    with anthropic.Anthropic(
+        base_url=server.url, api_key="test", open_telemetry={"tracer_provider": provider}
+    ) as client:
+        client.messages.create(**CALL)
+        stream_by_loop(client)
+    provider.shutdown()
+
+    assert len(spans.get_finished_spans()) == 2
+    check_pair(recorded()[:2], response_id="msg_1", **ENDED)
+    check_pair(recorded()[2:], response_id="msg_2", **ENDED)
 
 
 async def test_parallel_tasks_are_apart(recorded: Recorded) -> None:

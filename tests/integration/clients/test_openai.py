@@ -378,6 +378,55 @@ def test_parsed_and_raw_responses(client: openai.OpenAI, server: ModelServer, re
     check_pair(recorded()[4:], response_id="chatcmpl-3", **ENDED)
 
 
+async def test_asynchronous_raw_responses(
+    async_client: openai.AsyncOpenAI, server: ModelServer, recorded: Recorded
+) -> None:
+    server.add(REPLY, REPLY, REPLY, REPLY)
+    raw_client = async_client.chat.completions.with_raw_response
+    streaming_client = async_client.chat.completions.with_streaming_response
+
+    raw = await raw_client.create(model="gpt", messages=MESSAGES)
+    raw_stream = await raw_client.create(model="gpt", messages=MESSAGES, stream=True)
+    async for _ in raw_stream.parse():
+        pass
+    async with streaming_client.create(model="gpt", messages=MESSAGES) as streaming:
+        assert (await streaming.parse()).choices[0].message.content == "good day"
+    async with streaming_client.create(model="gpt", messages=MESSAGES, stream=True) as streaming_chunks:
+        async for _ in await streaming_chunks.parse():
+            pass
+
+    assert raw.parse().choices[0].message.content == "good day"
+    check_pair(recorded()[:2], response_id="chatcmpl-1", **ENDED)
+    check_pair(recorded()[2:4], response_id="chatcmpl-2", chunk_count=4, output=ANSWER)
+    check_pair(recorded()[4:6], response_id="chatcmpl-3", **ENDED)
+    check_pair(recorded()[6:], response_id="chatcmpl-4", chunk_count=4, output=ANSWER)
+
+
+def test_a_raw_stream_that_is_never_parsed_ends_when_it_is_closed(
+    client: openai.OpenAI, server: ModelServer, recorded: Recorded
+) -> None:
+    server.add(REPLY)
+
+    with client.chat.completions.with_streaming_response.create(
+        model="gpt", messages=MESSAGES, stream=True
+    ) as streaming:
+        assert any("good" in line for line in streaming.iter_lines())
+
+    check_pair(recorded(), status="completed", chunk_count=None, output=None)
+
+
+def test_a_client_for_azure(server: ModelServer, recorded: Recorded) -> None:
+    server.add(REPLY)
+
+    with openai.AzureOpenAI(
+        azure_endpoint=server.url, api_version="2026-01-01", api_key="test", max_retries=0
+    ) as client:
+        client.chat.completions.create(model="gpt", messages=MESSAGES)
+
+    check_pair(recorded(), response_id="chatcmpl-1", **ENDED)
+    assert server.requests[0].path.startswith("/openai/deployments/gpt/chat/completions")
+
+
 def test_a_response(client: openai.OpenAI, server: ModelServer, recorded: Recorded) -> None:
     server.add(REPLY)
 
