@@ -151,7 +151,7 @@ async def test_invalid_spans_are_counted_and_the_others_are_stored(server: Serve
         (b"x" * 3_000, PROTOBUF, {}, 413, "larger than 2500"),
     ],
 )
-async def test_a_malformed_request_gets_a_status_that_says_what_to_do(
+async def test_a_malformed_request_gets_the_status_of_its_fault(
     sqlite_stores: Stores, body: bytes, content_type: str, headers: dict[str, str], status: int, message: str
 ) -> None:
     limits = ServerLimits(body_bytes=2_500, decompressed_bytes=1_000)
@@ -187,7 +187,7 @@ async def test_writing_needs_a_token_with_the_write_scope(sqlite_stores: Stores)
     assert (Status.FromString(answers[0].content).code, Status.FromString(answers[1].content).code) == (16, 7)
 
 
-async def test_a_sender_that_is_too_fast_is_told_when_to_retry(sqlite_stores: Stores) -> None:
+async def test_a_sender_that_is_too_fast_gets_a_retry_time(sqlite_stores: Stores) -> None:
     limits = ServerLimits(writes_per_second=0.001, writes_at_once=1)
     async with served(sqlite_stores, limits=limits) as server:
         await post(server, request(span()))
@@ -229,7 +229,7 @@ async def test_without_the_extra_the_install_line_is_in_the_status(
     assert "http/json" in message
 
 
-async def test_arguments_are_captured_as_the_settings_say_and_without_secrets(
+async def test_arguments_are_captured_as_the_settings_require_and_without_secrets(
     sqlite_stores: Stores, tmp_path: Path
 ) -> None:
     from longwatch.settings import Settings

@@ -341,7 +341,7 @@ def test_a_tools_input_and_output_are_found_where_frameworks_put_them(
 
 
 @pytest.mark.parametrize("messages", ["[1]", '[{"parts": 1}]', '[{"parts": [1]}]', "{}", "x", 1])
-def test_messages_of_an_unknown_form_are_no_arguments(messages: object) -> None:
+def test_messages_of_an_unknown_form_are_not_arguments(messages: object) -> None:
     assert content("x", {**TOOL, "gen_ai.input.messages": messages}) == {}
 
 

@@ -1,4 +1,4 @@
-"""What is checked before a lease is acquired, what is left of one at the end, and how outages are reported."""
+"""Checks before a lease is acquired, what is left of a lease at the end, and how outages are reported."""
 
 from __future__ import annotations
 
