@@ -16,6 +16,7 @@ from longwatch.server.errors import ApiError
 from longwatch.server.event_intake import EventIntake
 from longwatch.settings import Settings
 from longwatch.telemetry import otlp_json
+from longwatch.telemetry.agent_logs import log_events
 from longwatch.telemetry.event_builder import EventBuilder
 from longwatch.telemetry.otlp import Batch
 from longwatch.telemetry.otlp_responses import JSON_TYPE, PROTOBUF_TYPE
@@ -39,7 +40,7 @@ class TelemetryIntake:
     def __init__(self, journal: Journal, events: EventIntake, settings: Settings | None) -> None:
         self._journal = journal
         self._events = events
-        builder = EventBuilder(
+        self._builder = builder = EventBuilder(
             limits=CAPTURES[settings.capture if settings is not None else "summary"],
             secrets=SecretNames(settings.redact_keys if settings is not None else ()),
             ttl_seconds=lambda: journal.default_ttl_seconds,
@@ -56,6 +57,17 @@ class TelemetryIntake:
             return self._store(translated.events, batch, now_ms)
         except BaseException:
             self._spans.restore(translated.events)
+            raise
+
+    def store_logs(self, body: bytes, media_type: str, *, now_ms: int) -> ExportOutcome:
+        """Store the events in an `ExportLogsServiceRequest`."""
+        batch = _decode(media_type, "decode_logs", body)
+        events = log_events(batch.items, self._builder)
+        due = self._spans.note_runs({event.run_id for event in events})
+        try:
+            return self._store([*events, *due], batch, now_ms)
+        except BaseException:
+            self._spans.restore(due)
             raise
 
     def _store(self, events: Sequence[Event], batch: Batch[Any], now_ms: int) -> ExportOutcome:

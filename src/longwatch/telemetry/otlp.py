@@ -64,6 +64,12 @@ def span_problem(span: SpanData) -> str | None:
     return None
 
 
+def event_name(field: str, attributes: Attributes) -> str:
+    """The name of a log event. The attribute counts: Codex has a position in its source code in the field."""
+    name = attributes.get("event.name")
+    return name if isinstance(name, str) and name else field
+
+
 def log_problem(record: LogRecord) -> str | None:
     """Why a log record cannot be recorded; None if it can."""
     if not 0 < record.time_ns // 1_000_000 <= MAX_OCCURRED_AT:

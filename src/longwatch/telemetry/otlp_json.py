@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from longwatch.errors import InvalidInput
-from longwatch.telemetry.otlp import REMOTE_FLAGS, Batch, LogRecord, log_problem, span_problem
+from longwatch.telemetry.otlp import REMOTE_FLAGS, Batch, LogRecord, event_name, log_problem, span_problem
 from longwatch.telemetry.span import Attributes, SpanData, SpanStatus
 
 T = TypeVar("T")
@@ -66,9 +66,8 @@ def _span(span: dict[str, Any], resource: Attributes) -> SpanData:
 
 def _log_record(record: dict[str, Any], resource: Attributes) -> LogRecord:
     attributes = _attributes(record)
-    name = _text(record, "eventName") or attributes.get("event.name")
     return LogRecord(
-        event_name=name if isinstance(name, str) else "",
+        event_name=event_name(_text(record, "eventName"), attributes),
         time_ns=_whole(record, "timeUnixNano") or _whole(record, "observedTimeUnixNano"),
         attributes=attributes,
         body=_value(record.get("body"), 0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from longwatch.errors import InvalidInput, MissingExtra
-from longwatch.telemetry.otlp import REMOTE_FLAGS, Batch, LogRecord, log_problem, span_problem
+from longwatch.telemetry.otlp import REMOTE_FLAGS, Batch, LogRecord, event_name, log_problem, span_problem
 from longwatch.telemetry.span import Attributes, SpanData
 
 try:
@@ -68,9 +68,8 @@ def _span(span: Any, resource: Attributes) -> SpanData:
 
 def _log_record(record: Any, resource: Attributes) -> LogRecord:
     attributes = _attributes(record.attributes)
-    name = record.event_name or attributes.get("event.name")
     return LogRecord(
-        name if isinstance(name, str) else "",
+        event_name(record.event_name, attributes),
         record.time_unix_nano or record.observed_time_unix_nano,
         attributes,
         _value(record.body),

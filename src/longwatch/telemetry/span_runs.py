@@ -109,6 +109,19 @@ class SpanRuns:
             self._add(run_id, group, found, own=own[run_id], is_stored=stored.get(run_id, False))
         return found
 
+    def note_runs(self, run_ids: Iterable[str]) -> list[Event]:
+        """The events that are due because these runs have an event that is not from a span."""
+        with self._lock:
+            found: list[Event] = []
+            for run_id in run_ids:
+                state = self._states.get(run_id)
+                if state is not None and not state.is_run:
+                    self._size -= state.size
+                    state.is_run = True
+                    found += state.release()
+                    self._size += state.size
+            return found
+
     def restore(self, events: Iterable[Event]) -> None:
         """Hold the links and roots again: the sender repeats its batch, but not those of earlier ones."""
         with self._lock:
@@ -267,4 +280,6 @@ def _is_run_id(text: str) -> bool:
 
 
 def _source_id(span: SpanData, part: str) -> str:
-    return f"{span.trace_id[:8]}{span.span_id}{part}"
+    """Identifies an event, and keeps those of one millisecond in order."""
+    within_ms = (span.end_ns if part in (END, RUN_END) else span.start_ns) % 1_000_000
+    return f"{within_ms:05x}{span.trace_id[:8]}{span.span_id}{part}"

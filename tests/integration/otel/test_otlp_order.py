@@ -247,3 +247,14 @@ def test_the_ending_of_the_whole_trace_beats_that_of_one_process() -> None:
     assert whole is not None
     assert (whole.status, whole.summary.name) == ("succeeded", "span 0")
     assert whole.summary.ended_at == root.ended_at
+
+
+def test_events_of_one_millisecond_keep_the_order_of_their_nanoseconds() -> None:
+    played = Trace([(AGENT, 0, False), (TOOL, 0, False)])
+    agent, tool = sorted(played.spans, key=lambda span: span.start_ns)
+    bench = OtlpBench()
+
+    bench.take([tool._replace(start_ns=START_NS + 2), agent._replace(start_ns=START_NS + 1)])
+
+    types = [event.type for event in bench.journal.read(f"trace-{agent.trace_id}").events]
+    assert types[:3] == ["workflow_start", "agent_start", "tool_call"]

@@ -73,8 +73,8 @@ async def stored(server: Served) -> list[tuple[str, int]]:
 
 
 EVENTS = [
-    ("agent_start", AT_NS // 1_000_000),
     ("workflow_start", AT_NS // 1_000_000),
+    ("agent_start", AT_NS // 1_000_000),
     ("agent_end", AT_NS // 1_000_000 + 2_500),
     ("workflow_complete", AT_NS // 1_000_000 + 2_500),
 ]
@@ -92,7 +92,7 @@ async def test_a_batch_is_stored_and_acknowledged_in_the_form_of_the_request(
 
     assert (answer.status_code, answer.content) == (200, b"" if content_type == PROTOBUF else b"{}")
     assert answer.headers["content-type"] == content_type.partition(";")[0]
-    assert sorted(await stored(server)) == sorted(EVENTS)
+    assert await stored(server) == EVENTS
 
 
 async def test_the_same_batch_again_stores_nothing_new_in_either_form(stores: Stores) -> None:
@@ -116,7 +116,7 @@ async def test_a_span_that_changed_is_reported_and_the_first_one_stays(server: S
     partial = answer.json()["partialSuccess"]
     assert partial["rejectedSpans"] == "0"
     assert "other content" in partial["errorMessage"]
-    assert sorted(await stored(server)) == sorted(EVENTS)
+    assert await stored(server) == EVENTS
 
 
 async def test_invalid_spans_are_counted_and_the_others_are_stored(server: Served) -> None:
@@ -144,12 +144,13 @@ async def test_invalid_spans_are_counted_and_the_others_are_stored(server: Serve
         (request(span(attributes=[{"key": 1}])), JSON, {}, 400, "must be text"),
         (b"\xff\xff\xff", PROTOBUF, {}, 400, "ExportTraceServiceRequest"),
         (b"not gzip", PROTOBUF, {"content-encoding": "gzip"}, 400, "not valid gzip"),
-        (gzip.compress(b"{}")[:-4], JSON, {"content-encoding": "gzip"}, 400, "incomplete"),
-        (gzip.compress(bytes(2_000)), JSON, {"content-encoding": "gzip"}, 413, "larger than 1000"),
+        (gzip.compress(b"{}", mtime=0)[:-4], JSON, {"content-encoding": "gzip"}, 400, "incomplete"),
+        (gzip.compress(bytes(2_000), mtime=0), JSON, {"content-encoding": "gzip"}, 413, "larger than 1000"),
         (b"{}", JSON, {"content-encoding": "br"}, 415, "'br'"),
         (b"{}", "text/plain", {}, 415, "application/x-protobuf"),
         (b"x" * 3_000, PROTOBUF, {}, 413, "larger than 2500"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_malformed_request_gets_the_status_of_its_fault(
     sqlite_stores: Stores, body: bytes, content_type: str, headers: dict[str, str], status: int, message: str
@@ -263,3 +264,65 @@ async def test_a_late_batch_is_announced_where_readers_would_miss_it(stores: Sto
         announces = server.context.journal.announce_after_ms is not None
 
     assert ("late_batch" in types) is announces
+
+
+def log_request(*records: dict[str, Any]) -> bytes:
+    return json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": list(records)}]}]}).encode()
+
+
+def log_record(name: str, **other: Any) -> dict[str, Any]:
+    return {
+        "timeUnixNano": str(AT_NS),
+        "body": {"stringValue": name},
+        "attributes": [text("session.id", "s-1"), text("tool_name", "Bash")],
+        **other,
+    }
+
+
+async def test_log_events_of_an_agent_are_recorded_and_other_records_are_ignored(server: Served) -> None:
+    body = log_request(log_record("claude_code.tool_result"), log_record("a line of a log"))
+
+    answer = await server.http.post("/v1/logs", content=body, headers={"content-type": JSON})
+
+    assert (answer.status_code, answer.json()) == (200, {})
+    events = (await server.http.get("/api/runs/claude-code-s-1/events")).json()["events"]
+    assert [event["type"] for event in events] == ["tool_call"]
+
+
+async def test_a_log_record_without_a_time_is_counted(server: Served) -> None:
+    body = log_request(log_record("claude_code.tool_result", timeUnixNano="0"))
+
+    answer = await server.http.post("/v1/logs", content=body, headers={"content-type": JSON})
+
+    assert answer.json()["partialSuccess"]["rejectedLogRecords"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"), [(b"{", JSON), (b'{"resourceLogs": 1}', JSON), (b"\xff", PROTOBUF)]
+)
+async def test_malformed_logs_get_a_status(server: Served, body: bytes, content_type: str) -> None:
+    answer = await server.http.post("/v1/logs", content=body, headers={"content-type": content_type})
+
+    assert (answer.status_code, answer.headers["content-type"]) == (400, content_type)
+
+
+async def test_a_trace_becomes_a_run_by_the_details_of_an_inference(server: Served) -> None:
+    ordinary = span(name="POST /ask", attributes=[])
+    details = log_record(
+        "",
+        eventName="gen_ai.client.inference.operation.details",
+        attributes=[text("gen_ai.operation.name", "chat")],
+        traceId=TRACE,
+        spanId="00f067aa0ba902b7",
+    )
+    await post(server, request(ordinary))
+    before = await stored(server)
+
+    await server.http.post("/v1/logs", content=log_request(details), headers={"content-type": JSON})
+
+    assert before == []
+    assert {type_ for type_, _ in await stored(server)} == {
+        "workflow_start",
+        "model_call",
+        "workflow_complete",
+    }

@@ -41,6 +41,7 @@ REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
     ("GET", "/api/runs/{run_id}/report"): READ,
     ("GET", "/api/runs/{run_id}/verify"): READ,
     ("POST", "/v1/traces"): WRITE,
+    ("POST", "/v1/logs"): WRITE,
     ("GET", "/api/executions"): READ,
     ("GET", "/api/executions/{execution_id}"): READ,
     ("GET", "/api/executions/{plan_id}/{execution_id}"): READ,

@@ -17,8 +17,8 @@ from longwatch.server.responses import REVALIDATE
 from longwatch.server.telemetry_intake import ExportOutcome, decompress, media_type_of
 from longwatch.telemetry.otlp_responses import JSON_TYPE, PROTOBUF_TYPE, encode_status, encode_success
 
-TRACES = "/v1/traces"
-PATHS = frozenset({TRACES})
+TRACES, LOGS = "/v1/traces", "/v1/logs"
+PATHS = frozenset({TRACES, LOGS})
 
 router = APIRouter(tags=["telemetry"])
 
@@ -44,6 +44,21 @@ async def export_traces(context: ContextDep, request: Request) -> Response:
         context.telemetry.store_traces, body, media_type, now_ms=context.clock.now_ms()
     )
     return await _respond(context, media_type, outcome, field="rejectedSpans")
+
+
+@router.post(
+    LOGS,
+    response_class=Response,
+    responses=otlp_responses("rejectedLogRecords"),
+    openapi_extra=_body("ExportLogsServiceRequest", "resourceLogs"),
+)
+async def export_logs(context: ContextDep, request: Request) -> Response:
+    """Record the log events of coding agents. Records of other programs are accepted and not stored."""
+    media_type, body = await _read(context, request)
+    outcome = await context.call(
+        context.telemetry.store_logs, body, media_type, now_ms=context.clock.now_ms()
+    )
+    return await _respond(context, media_type, outcome, field="rejectedLogRecords")
 
 
 async def _read(context: ServerContext, request: Request) -> tuple[str, bytes]:
