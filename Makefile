@@ -90,7 +90,7 @@ requirements: .venv/.dev
 	$(COMPILE) pyproject.toml --extra server --group build -o requirements/demo.txt
 	$(COMPILE) pyproject.toml --extra server --extra aws --extra otel --extra metrics --group dev --group sdks \
 		--override requirements/overrides.in -o requirements/dev.txt
-	$(COMPILE) pyproject.toml --extra server --extra otel --group bench -o requirements/bench.txt
+	$(COMPILE) pyproject.toml --extra server --extra otel --group bench --override requirements/overrides.in -o requirements/bench.txt
 	$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 
 engines: .venv-ministack/.installed

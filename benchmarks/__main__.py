@@ -14,7 +14,7 @@ from benchmarks.following import PARTS
 
 NAMES = (
     *("caller", "durable", "reading", "starting", "following", "cadence", "executions", "redaction"),
-    *("serving",),
+    *("serving", "frameworks"),
     "page",
 )
 SOME = frozenset(

@@ -36,6 +36,7 @@ EVENT_TYPES: Mapping[str, tuple[str, str]] = {  # kind of call -> types of its s
 }
 NAME_FIELDS: Mapping[str, str] = {"tool": "operation", "model": "model", "node": "node_name"}
 VALUES = ("input", "output", "parameters")  # captured by the policy; everything else is metadata
+MEASURED = ("duration_ms", "time_to_first_token_ms")  # own numbers; a float would leave capture's fast path
 
 Failure = BaseException | str
 
@@ -124,7 +125,9 @@ class OpenCall(RecordingScope):
         secrets = self.recorder.secrets
         given = {name: value for name, value in fields.items() if value is not None and name not in VALUES}
         message = given.pop("error_message", None)
+        measured = {name: given.pop(name) for name in MEASURED if name in given}
         payload, weight = capture_fields(given, FULL, secrets, unredacted)
+        payload |= measured
         if message is not None:
             payload["error_message"], cut = capture_value(message, SUMMARY, secrets)
             weight = combined_weight(weight, cut)

@@ -199,7 +199,7 @@ def _may_assign(text: str, fields: int) -> bool:
 
 
 def _names_secret(lower: str) -> bool:
-    return any(hint in lower for hint in NAME_HINTS)
+    return any(map(lower.__contains__, NAME_HINTS))
 
 
 def _has_token_run(text: str) -> bool:
