@@ -172,7 +172,7 @@ def batches(draw: st.DrawFn, events: Sequence[Event]) -> list[list[Event]]:
 def linked_calls(draw: st.DrawFn) -> Sequence[Event]:
     """Calls and links of spans that name any other span as their parent, also in circles."""
     spans = st.sampled_from(["c1", "c2", "c3", "c4", "c5", "c6"])
-    told = draw(
+    drawn = draw(
         st.lists(
             st.tuples(
                 st.sampled_from(["tool_call", "agent_start", "agent_end", "call_link", "call_link"]),
@@ -197,5 +197,5 @@ def linked_calls(draw: st.DrawFn) -> Sequence[Event]:
             producer=producer,
             number=None if producer is None else index + 1,
         )
-        for index, (type_, at, span, parent, producer) in enumerate(told)
+        for index, (type_, at, span, parent, producer) in enumerate(drawn)
     ]

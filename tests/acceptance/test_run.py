@@ -19,7 +19,7 @@ LONGWATCH = str(Path(sys.executable).with_name("longwatch"))
 PYTHON = sys.executable
 
 # Prints when it is ready, and each signal that it gets; then continues or ends.
-STUBBORN = "import signal, sys\nsignal.signal(signal.SIG{0}, lambda *_: print('told', flush=True))\n"
+STUBBORN = "import signal, sys\nsignal.signal(signal.SIG{0}, lambda *_: print('signalled', flush=True))\n"
 WAITS = "print('ready', flush=True)\nwhile True: signal.pause()\n"
 
 
@@ -188,7 +188,7 @@ def test_a_command_that_does_not_stop_is_killed_after_its_grace_with_all_it_star
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
 
-    assert (process.returncode, stdout) == (137, "told\n")
+    assert (process.returncode, stdout) == (137, "signalled\n")
     assert ending()["signal"] == "SIGKILL"
     assert is_gone(next(int(line) for line in stderr.splitlines() if line.isdigit()))
 
@@ -222,7 +222,7 @@ def test_a_second_interrupt_kills_at_once() -> None:
     process.send_signal(signal.SIGINT)
     code, _ = finish(process)
 
-    assert (line, code) == ("told\n", 137)
+    assert (line, code) == ("signalled\n", 137)
     assert ending()["status"] == "interrupted"
 
 
@@ -252,10 +252,10 @@ def test_on_a_terminal_the_command_reads_it_and_gets_one_interrupt() -> None:
 import os, signal
 print("same group:", os.getpgrp() == os.getpgid(os.getppid()))
 count = 0
-def told(*_):
+def on_signal(*_):
     global count
     count += 1
-signal.signal(signal.SIGINT, told)
+signal.signal(signal.SIGINT, on_signal)
 {WAITS_FOR_INPUT}
 print("interrupts:", count)
 """

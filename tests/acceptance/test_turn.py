@@ -38,15 +38,17 @@ say(type="result", subtype="success")
 PATIENT = """
 import json, os, signal, sys
 say = lambda **said: print(json.dumps(said), flush=True)
-def told(number, frame):
+def on_signal(number, frame):
     say(type="assistant", message={"content": "stopping"})
     say(type="result", is_error=True, result="stopped")
     sys.exit(0)
-signal.signal(signal.SIGTERM, told)
+signal.signal(signal.SIGTERM, on_signal)
 say(type="assistant", message={"content": f"{os.getpid()}"})
 while True: signal.pause()
 """
-STUBBORN = PATIENT.replace("def told(number, frame):", "def told(number, frame): return\ndef never():")
+STUBBORN = PATIENT.replace(
+    "def on_signal(number, frame):", "def on_signal(number, frame): return\ndef never():"
+)
 
 
 @pytest.fixture
@@ -295,7 +297,7 @@ def test_a_newer_turn_stops_a_command_that_ignores_signals(all_: Conversations, 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 1)])
 def test_a_signal_is_passed_on_and_ends_the_turn(all_: Conversations, number: int, code: int) -> None:
     with executing(
-        "--", PYTHON, "-c", PATIENT.replace("SIGTERM, told", "SIGTERM, signal.SIG_DFL")
+        "--", PYTHON, "-c", PATIENT.replace("SIGTERM, on_signal", "SIGTERM, signal.SIG_DFL")
     ) as process:
         process.send_signal(number)
         process.communicate(timeout=PATIENCE_SECONDS)

@@ -112,14 +112,14 @@ def open_page(browser: Browser, serve: Serve) -> Iterator[OpenPage]:
             if quiet and message.type == "error":
                 troubles.append(f"console: {message.text}")
 
-        def asked(request: Request) -> None:
+        def on_request(request: Request) -> None:
             if not request.url.startswith(origin):
                 troubles.append(f"request: {request.url}")
 
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("dialog", dismiss)
         page.on("console", on_console)
-        page.on("request", asked)
+        page.on("request", on_request)
         page.goto(url)
         pages.append(page)
         return page

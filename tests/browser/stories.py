@@ -35,7 +35,7 @@ def finished(run_id: str = "wf-finished", *, at: int | None = None) -> Story:
     story.add("workflow_start", {"kind": "workflow", "name": "write the handbook"})
     story.add("graph_structure", GRAPH)
     story.add("agent_start", {"status": "started", "role": "plans"}, agent="planner", call="a1")
-    asked: dict[str, object] = {"operation": "search", "status": "started", "input": {"query": "maps"}}
+    started_call: dict[str, object] = {"operation": "search", "status": "started", "input": {"query": "maps"}}
     lost = {
         "operation": "search",
         "status": "failed",
@@ -44,7 +44,7 @@ def finished(run_id: str = "wf-finished", *, at: int | None = None) -> Story:
     }
     found = {"operation": "search", "status": "completed", "output": ["one", "two"], "duration_ms": 300}
     for call, ending, takes in (("t1", lost, 800), ("t2", found, 300)):
-        story.add("tool_call", asked, after=10, agent="planner", call=call, parent="a1")
+        story.add("tool_call", started_call, after=10, agent="planner", call=call, parent="a1")
         story.add("tool_call", ending, after=takes, agent="planner", call=call, parent="a1")
     story.add("agent_end", {"status": "completed", "output": "a plan"}, after=5, agent="planner", call="a1")
     story.add("agent_start", {"status": "started"}, agent="writer", call="a2")
@@ -79,8 +79,8 @@ def restarted(run_id: str = "wf-again") -> list[Event]:
     first.add("workflow_start", {**started, "attempt": "aaaaaaaa", "process": _process("P", 101)})
     first.add("graph_structure", GRAPH)
     first.add("agent_start", {"status": "started"}, after=7, agent="planner", call="a1")
-    asked: dict[str, object] = {"operation": "query", "status": "started"}
-    first.add("tool_call", asked, after=200, agent="planner", call="t1", parent="a1")
+    started_call: dict[str, object] = {"operation": "query", "status": "started"}
+    first.add("tool_call", started_call, after=200, agent="planner", call="t1", parent="a1")
     second.add("workflow_start", {**started, "attempt": "bbbbbbbb", "process": _process("Q", 102)})
     second.add("tool_call", {"operation": "query", "status": "completed", "duration_ms": 40}, after=50)
     second.add("workflow_complete", {"status": "completed", "attempt": "bbbbbbbb"}, after=4_000)

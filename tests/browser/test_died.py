@@ -172,8 +172,8 @@ def test_the_servers_view_of_the_processes_is_a_condition_in_the_list_and_in_the
     page = open_page(f"{served.url}/executions")
 
     def observe(route: Route) -> None:
-        asked = route.request.headers
-        response = route.fetch(headers={name: asked[name] for name in asked if name != "if-none-match"})
+        headers = route.request.headers
+        response = route.fetch(headers={name: headers[name] for name in headers if name != "if-none-match"})
         body = response.json()
         for run in body["runs"]:
             if run["run_id"] == "wf-alone":

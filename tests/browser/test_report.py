@@ -33,8 +33,8 @@ def report(tmp_path: Path) -> Path:
 
 def test_a_report_opens_from_a_disk_and_makes_no_request(report: Path, open_page: OpenPage) -> None:
     page = open_page(f"file://{report}")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
 
     page.reload()
 
@@ -43,7 +43,7 @@ def test_a_report_opens_from_a_disk_and_makes_no_request(report: Path, open_page
     for tab, row in (("Timeline", ".bar-row"), ("Tool calls", ".call-rows .call-row"), ("Graph", ".node")):
         page.get_by_role("tab", name=tab).click()
         expect(page.locator(row).first).to_be_visible()
-    assert asked == [f"file://{report}"]
+    assert requested == [f"file://{report}"]
 
 
 def test_filters_and_selection_work_in_a_report_and_are_in_its_address(

@@ -159,9 +159,9 @@ class FileListContract(DocumentsBasis):
 
     def test_more_entries_than_one_request_holds(self, store: DocumentStore, project: str) -> None:
         store.write_text(project, "there", "x")
-        asked = [f"none/{number}" for number in range(120)]
+        missing = [f"none/{number}" for number in range(120)]
 
-        assert [each.path for each in store.entries(project, [*asked, "there"])] == ["there"]
+        assert [each.path for each in store.entries(project, [*missing, "there"])] == ["there"]
 
     def test_projects_do_not_see_each_other(self, store: DocumentStore, project: str) -> None:
         other = new_project()

@@ -24,7 +24,7 @@ class _Faults(Intercepted):
         self._error: LongwatchError | None = None
         self._append_error: LongwatchError | None = None
         self._times = 0
-        self.asked_at: list[float] = []  # loop times of all reads
+        self.polled_at: list[float] = []  # loop times of all reads
 
     def fail(self, error: LongwatchError, times: int = FOR_EVER) -> None:
         self._error, self._times = error, times
@@ -37,7 +37,7 @@ class _Faults(Intercepted):
 
     def _pass(self, name: str, call: Callable[[], T]) -> T:
         if name in READS:
-            self.asked_at.append(asyncio.get_running_loop().time())
+            self.polled_at.append(asyncio.get_running_loop().time())
             if self._error is not None and self._times != 0:
                 self._times -= 1 if self._times > 0 else 0
                 raise self._error

@@ -243,7 +243,7 @@ class DeliveryContract(FollowerBasis):
             await watch.has(1)
             assert watch.follower.state.failures == 0
 
-        assert failing.asked_at[:5] == pytest.approx([0.0, 1.0, 3.0, 7.0, 15.0], abs=0.06)
+        assert failing.polled_at[:5] == pytest.approx([0.0, 1.0, 3.0, 7.0, 15.0], abs=0.06)
         assert (state.failures, state.error, state.caught_up) == (3, "away", False)
         assert state.next_poll_seconds == pytest.approx(3.5, abs=0.06)
         assert loop.time() < 16
@@ -267,15 +267,17 @@ class DeliveryContract(FollowerBasis):
             failing.fail(TableProblem(kind, "fix me"))
             journal.append([event(run, now + 1)])
             await asyncio.sleep(5.0)
-            begun, state = len(failing.asked_at), watch.follower.state
+            begun, state = len(failing.polled_at), watch.follower.state
             await asyncio.sleep(100.0)
-            asked = failing.asked_at[begun:]
+            polled = failing.polled_at[begun:]
             trouble = hub.trouble()
             failing.recover()
             await watch.has(2)
 
         assert (state.failures, state.error, trouble) == (1, "fix me", "fix me")
-        assert [later - earlier for earlier, later in pairwise(asked)] == pytest.approx([30.0, 30.0], abs=0.1)
+        assert [later - earlier for earlier, later in pairwise(polled)] == pytest.approx(
+            [30.0, 30.0], abs=0.1
+        )
         assert caplog.text.count("cannot be read") == 1
         assert caplog.text.count("can be read again") == 1
 

@@ -116,8 +116,8 @@ class Reader:
             )
         assert self._worker.stdin is not None
         assert self._worker.stdout is not None
-        asked = {"page": block.page, "line": block.line, "code": block.text}
-        self._worker.stdin.write(json.dumps(asked) + "\n")
+        request = {"page": block.page, "line": block.line, "code": block.text}
+        self._worker.stdin.write(json.dumps(request) + "\n")
         self._worker.stdin.flush()
         line = self._worker.stdout.readline()
         assert line, f"{block.where}: the interpreter ended"

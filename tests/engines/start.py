@@ -27,7 +27,7 @@ LAUNCHER_CLASSES = ENGINES / "classes"
 
 START_TIMEOUT_SECONDS = 90.0  # a loaded machine with two cores starts a JVM slowly
 STOP_TIMEOUT_SECONDS = 10.0
-ASK_EVERY_SECONDS = 0.05
+POLL_SECONDS = 0.05
 PORT_TRIES = 3
 
 
@@ -103,16 +103,16 @@ class Engine:
             start_new_session=True,  # Ctrl-C is for pytest, which then stops the engine
         )
         give_up_at = time.monotonic() + START_TIMEOUT_SECONDS
-        while not self._answers():
+        while not self._responds():
             if not self.running or time.monotonic() > give_up_at:
                 self.kill()
                 raise EngineFailed(
                     f"{type(self).__name__} did not start on port {self.port}:\n{self._output()}"
                 )
-            time.sleep(ASK_EVERY_SECONDS)
+            time.sleep(POLL_SECONDS)
         return self
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             with urllib.request.urlopen(self.url + self.health_path, timeout=5):
                 return True

@@ -76,10 +76,10 @@ def test_functions_poll_each_execution_as_often_as_its_phases_require(
 
     functions.run()
 
-    asked = Counter(polled.execution.execution_id for polled in functions.results)
-    assert asked == {name: kind.polls for name, kind in kinds.items()}
+    polls = Counter(polled.execution.execution_id for polled in functions.results)
+    assert polls == {name: kind.polls for name, kind in kinds.items()}
     assert {polled.result for polled in functions.results} == {Result.POLLED, Result.ENDED}
-    assert drs.calls["DescribeJobs"] == asked.total()  # both waves of an execution in one call
+    assert drs.calls["DescribeJobs"] == polls.total()  # both waves of an execution in one call
     assert_logs(drs, kinds)
     assert_ends(backend, kinds)
     assert_writes(backend, kinds)
@@ -94,25 +94,25 @@ def test_one_process_polls_all_executions_in_one_call(
 ) -> None:
     kinds = crowd(count, backend.store, drs, clock)
     watcher = watching(backend.store, backend.journal, source, clock).watcher()
-    rounds, asked, moments = Timings(), 0, set()
+    rounds, polls, moments = Timings(), 0, set()
 
     while (left := survey(backend.store.open_executions(), clock.now_ms())).open:
         if left.due:
             with rounds.timed():
-                asked += len(watcher.poll_due().polled)
+                polls += len(watcher.poll_due().polled)
             moments.add(clock.now_ms())
         else:
             assert left.next_at is not None
             clock.advance((left.next_at - clock.now_ms()) / 1000)
 
-    assert asked == sum(kind.polls for kind in kinds.values())
+    assert polls == sum(kind.polls for kind in kinds.values())
     assert drs.calls["DescribeJobs"] <= len(moments) * -(-count * WAVES // PAGE)
     assert_logs(drs, kinds)
     assert_ends(backend, kinds)
     print_line(rounds.line(f"{backend.name}, {count} executions in one process: a round"))
-    each = sum(rounds.seconds) / asked * 1000
-    asked_drs = drs.calls["DescribeJobs"] / count
-    print_line(f"  {each:.1f} ms for each poll, {asked_drs:.2f} calls of DescribeJobs for each execution")
+    each = sum(rounds.seconds) / polls * 1000
+    drs_calls = drs.calls["DescribeJobs"] / count
+    print_line(f"  {each:.1f} ms for each poll, {drs_calls:.2f} calls of DescribeJobs for each execution")
 
 
 def assert_ends(backend: Backend, kinds: dict[str, Kind]) -> None:

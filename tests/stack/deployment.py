@@ -15,7 +15,7 @@ from longwatch.aws.packaging import code, machine, upload
 from tests.patience import PATIENCE_SECONDS
 
 REGION = "eu-west-1"
-ASK_EVERY_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 def client(service: str, url: str) -> Any:
@@ -63,7 +63,7 @@ def settled(cloudformation: Any, name: str) -> dict[str, Any]:
         if not stack["StackStatus"].endswith("_IN_PROGRESS"):
             return stack
         assert time.monotonic() < give_up_at, f"stack {name} is still {stack['StackStatus']}"
-        time.sleep(ASK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def ended(sfn: Any, execution: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def ended(sfn: Any, execution: str) -> dict[str, Any]:
         if found["status"] != "RUNNING":
             return found
         assert time.monotonic() < give_up_at, f"{execution} is still running"
-        time.sleep(ASK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def configure(url: str, **settings: object) -> None:

@@ -117,14 +117,14 @@ def shown(stack: Deployed, clock: FakeClock) -> Mapping[str, Execution]:
     stack.find()
     for each in started.values():
         first = stack.once(each, lambda found: found.last_answer_at is not None, within=PATIENCE_SECONDS)
-        stack.once(each, partial(is_asked_again, first), within=PATIENCE_SECONDS)
+        stack.once(each, partial(is_polled_again, first), within=PATIENCE_SECONDS)
     clock.advance(10)  # all are launched, or have failed
     stack.once(started["recovery"], has_actions, within=PATIENCE_SECONDS)
     clock.advance(60)  # the actions of the recovery have ended
     return {name: stack.closed(each, within=PATIENCE_SECONDS) for name, each in started.items()}
 
 
-def is_asked_again(before: Execution, after: Execution) -> bool:
+def is_polled_again(before: Execution, after: Execution) -> bool:
     return after.last_polled_at != before.last_polled_at  # responses bear the time of DRS, which stands still
 
 
@@ -160,11 +160,11 @@ def test_an_idle_finder_polls_once_and_ends(stack: Deployed) -> None:
 
 
 def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
-    asked = {"execution_id": "x-nobody-knows", "plan_id": "plan"}
+    payload = {"execution_id": "x-nobody-knows", "plan_id": "plan"}
     stack.client("lambda").invoke(
         FunctionName=stack.outputs["PollerFunctionName"],
         InvocationType="Event",
-        Payload=json.dumps(asked).encode(),
+        Payload=json.dumps(payload).encode(),
     )
 
     def letter() -> dict[str, Any] | None:
@@ -172,7 +172,7 @@ def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
         messages = response.get("Messages", [])
         return json.loads(messages[0]["Body"]) if messages else None
 
-    assert until(letter, within=PATIENCE_SECONDS, what="there is a letter")["requestPayload"] == asked
+    assert until(letter, within=PATIENCE_SECONDS, what="there is a letter")["requestPayload"] == payload
     (document,) = stack.polls("x-nobody-knows")
     assert (document["Result"], document["PollErrors"], document["Polls"]) == ("failed", 1, 1)
     assert document["Problem"].startswith("ExecutionNotFound")
@@ -224,7 +224,7 @@ def test_an_execution_under_a_status_of_another_writer_is_found_and_polled(stack
     set_status(stack, execution_id, "Held by the change board")
 
     stack.find()
-    found = stack.once(execution_id, partial(is_asked_again, first), within=PATIENCE_SECONDS)
+    found = stack.once(execution_id, partial(is_polled_again, first), within=PATIENCE_SECONDS)
 
     assert (found.other_status, found.closed) == ("Held by the change board", False)
     cancel(stack, execution_id)
@@ -324,7 +324,7 @@ def test_fifteen_seconds_are_fifteen_seconds(stack: Deployed, shown: Mapping[str
     gaps = [
         began(after) - began(before)
         for name in ("drill", "waves", "partial")
-        for before, after in pairwise(asked(stack, shown[name]))
+        for before, after in pairwise(drs_polls(stack, shown[name]))
     ]
 
     assert all(gap >= 14_000 for gap in gaps)
@@ -345,7 +345,7 @@ def test_the_rule_alone_starts_the_polling(left_alone: tuple[Deployed, str, str]
     end = until(
         lambda: next((each for each in stack.events(cancelled) if each.type == "execution_ended"), None),
         within=PATIENCE_SECONDS,
-        what="the end of the one that an orchestrator cancelled is told",
+        what="the end of the one that an orchestrator cancelled is reported",
     )
 
     assert found.status is Status.SUCCEEDED
@@ -362,7 +362,7 @@ def test_after_two_minutes_without_the_rule_nothing_is_lost(
     other.client("events").enable_rule(Name=other.outputs["RuleName"])
     found = other.closed(execution_id, within=PATIENCE_SECONDS)
 
-    assert len(asked(other, before)) == 2  # none while the rule was disabled
+    assert len(drs_polls(other, before)) == 2  # none while the rule was disabled
     assert found.status is Status.SUCCEEDED
     assert transitions(other, found) == {(None, "in_progress"): 2, ("in_progress", "launched"): 2}
 
@@ -406,7 +406,7 @@ def transitions(stack: Deployed, execution: Execution) -> Counter[tuple[object, 
     )
 
 
-def asked(stack: Deployed, execution: Execution) -> list[dict[str, Any]]:
+def drs_polls(stack: Deployed, execution: Execution) -> list[dict[str, Any]]:
     """The polls in which DRS was called: others found another poller, or were not due."""
     return [each for each in stack.polls(execution.execution_id) if "PollingDuration" in each]
 

@@ -28,7 +28,7 @@ from longwatch.testing.drs import DrsSimulator, drill
 from tests.contract.tables import REGION, client_of, delete_table
 from tests.docs.pages import Page
 from tests.patience import PATIENCE_SECONDS
-from tests.stack.deployment import ASK_EVERY_SECONDS, client, settled
+from tests.stack.deployment import POLL_SECONDS, client, settled
 from tests.stack.templates import ROOT, load_template
 from tests.unit.executions.scripted_source import watching
 
@@ -86,11 +86,11 @@ def documented(command: str, naming: str = "") -> dict[str, Any]:
 def add_index(at: TableAddress, name: str = INDEX) -> None:
     """Run the commands of the page, and wait until the index is there."""
     made: Any = client_of(str(at.endpoint))
-    asked = {**documented("update-table", name), "TableName": at.table}
+    arguments = {**documented("update-table", name), "TableName": at.table}
     billing = made.describe_table(TableName=at.table)["Table"].get("BillingModeSummary", {})
     if billing.get("BillingMode") != "PAY_PER_REQUEST":
-        asked["GlobalSecondaryIndexUpdates"][0]["Create"]["ProvisionedThroughput"] = UNITS
-    made.update_table(**asked)
+        arguments["GlobalSecondaryIndexUpdates"][0]["Create"]["ProvisionedThroughput"] = UNITS
+    made.update_table(**arguments)
     wait_for_index(made, at.table, name)
 
 
@@ -101,7 +101,7 @@ def wait_for_index(made: Any, table: str, name: str = INDEX) -> None:
         if [each["IndexStatus"] for each in indexes if each["IndexName"] == name] == ["ACTIVE"]:
             return
         assert time.monotonic() < give_up_at, f"{name} of {table} is not active: {indexes}"
-        time.sleep(ASK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def put(at: TableAddress, *records: dict[str, Any]) -> None:
@@ -211,9 +211,9 @@ def test_a_record_of_another_type_is_counted_before_and_refused_from_then_on(
 
 
 def _scan(at: TableAddress) -> set[str]:
-    asked = {**documented("scan"), "TableName": at.table}
-    del asked["Select"]  # the records themselves, not how many
-    found: Any = client_of(str(at.endpoint)).scan(**asked)
+    arguments = {**documented("scan"), "TableName": at.table}
+    del arguments["Select"]  # the records themselves, not how many
+    found: Any = client_of(str(at.endpoint)).scan(**arguments)
     return {item["ExecutionId"]["S"] for item in found["Items"]}
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from tests.stack.alarms import PARAMETERS, TEMPLATE, alarms, deployable, metric_of, own_engine
-from tests.stack.deployment import ASK_EVERY_SECONDS, client, deploy, settled
+from tests.stack.deployment import POLL_SECONDS, client, deploy, settled
 
 LEFT_SECONDS = 10.0  # for which data still counts; after that it is too old for its alarm
 
@@ -144,7 +144,7 @@ def until(true: Callable[[], bool]) -> None:
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not true():
         assert time.monotonic() < give_up_at, "it did not come true"
-        time.sleep(ASK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 @pytest.mark.xfail(strict=True, reason="the engine does not evaluate an alarm that has no data")

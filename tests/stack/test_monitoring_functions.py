@@ -120,7 +120,7 @@ def _run_of_the_finder(stack: Deployed) -> list[dict[str, Any]]:
     def published() -> list[dict[str, Any]] | None:
         return stack.metrics("FinderFunctionName") or None
 
-    return until(published, within=FINDER_SECONDS, what="the finder has told something")
+    return until(published, within=FINDER_SECONDS, what="the finder has published something")
 
 
 def test_pollers_that_fail_set_the_required_alarm_off(watched: Watched) -> None:

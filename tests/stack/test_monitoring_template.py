@@ -101,9 +101,9 @@ def test_alarms_have_the_required_names_and_notify_the_topic_both_ways() -> None
 
 def test_its_parameters_are_outputs_of_the_watched_stack() -> None:
     watched = load_template(ROOT / TEMPLATE)
-    asked = set(load_template(MONITORING)["Parameters"]) - {"StuckAfterSeconds", "AlarmTopicArn"}
+    parameters = set(load_template(MONITORING)["Parameters"]) - {"StuckAfterSeconds", "AlarmTopicArn"}
 
-    assert asked <= set(watched["Outputs"])
+    assert parameters <= set(watched["Outputs"])
     for name in ("ExecutionFinder", "ExecutionPoller"):  # saved queries go by the function's name
         function = watched["Resources"][f"{name}Function"]["Properties"]["FunctionName"]["Fn::Sub"]
         group = watched["Resources"][f"{name}Logs"]["Properties"]["LogGroupName"]["Fn::Sub"]
@@ -191,10 +191,10 @@ def test_saved_queries_use_fields_that_the_lines_have(widgets: list[dict[str, An
     queries += [widget["properties"]["query"] for widget in widgets if widget["type"] == "log"]
 
     bare = (re.sub(r"SOURCE '[^']*'|/[^/\n]*/|\"[^\"]*\"", "", query) for query in queries)  # no literals
-    asked = {word for query in bare for word in re.findall(r"(?<![@\w])[A-Z]\w+", query)}
+    members = {word for query in bare for word in re.findall(r"(?<![@\w])[A-Z]\w+", query)}
 
-    assert asked - MEMBERS == set()
-    assert {"ExecutionId", "PollingDuration", "Problem"} <= asked
+    assert members - MEMBERS == set()
+    assert {"ExecutionId", "PollingDuration", "Problem"} <= members
 
 
 def ours(name: str, *values: float, every: float = 60.0, dimensions: Any = OURS) -> list[Datum]:

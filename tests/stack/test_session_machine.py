@@ -138,8 +138,11 @@ def test_the_agent_is_not_invoked_twice_unless_it_was_certainly_not_reached(mach
 
 
 def test_every_write_is_conditional(machine: dict[str, Any]) -> None:
-    asked = {state["Resource"].rpartition(":")[2]: state["Arguments"] for _, state in tasks(machine)}
-    writes = [asked["putItem"], *(each["Put"] for each in asked["transactWriteItems"]["TransactItems"])]
+    arguments = {state["Resource"].rpartition(":")[2]: state["Arguments"] for _, state in tasks(machine)}
+    writes = [
+        arguments["putItem"],
+        *(each["Put"] for each in arguments["transactWriteItems"]["TransactItems"]),
+    ]
 
     assert len(writes) == 3
     assert all(write["ConditionExpression"] == "attribute_not_exists(PK)" for write in writes)
@@ -187,13 +190,13 @@ def found_in(machine: dict[str, Any], *pages: list[dict[str, Any]]) -> dict[str,
     """What the machine makes of these pages, by the reference implementation of JSONata."""
     if shutil.which("node") is None or not (ENGINES / "node_modules" / "jsonata").exists():
         pytest.skip("jsonata is not installed; run `make engines`, which needs npm")
-    asked = {
+    request = {
         "expression": machine["States"]["Look"]["Assign"]["journal"][2:-2],
         "bindings": {"execution": "e-2", "startedMs": 1_794_736_800_000},  # 2026-11-15T10:00:00Z
         "pages": pages,
     }
     result = subprocess.run(
-        ["node", "-e", EVALUATE], input=json.dumps(asked), capture_output=True, text=True, cwd=ENGINES
+        ["node", "-e", EVALUATE], input=json.dumps(request), capture_output=True, text=True, cwd=ENGINES
     )
     assert result.returncode == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)

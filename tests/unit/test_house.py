@@ -75,9 +75,9 @@ def test_every_direct_dependency_is_pinned_within_its_bounds(export: str) -> Non
     versions = pinned(export)
 
     outside = [
-        f"{asked} is pinned to {versions.get(plain(asked.name))}"
-        for asked in wanted(*EXPORTS[export])
-        if not asked.specifier.contains(versions.get(plain(asked.name), "0"))
+        f"{required} is pinned to {versions.get(plain(required.name))}"
+        for required in wanted(*EXPORTS[export])
+        if not required.specifier.contains(versions.get(plain(required.name), "0"))
     ]
 
     assert outside == []

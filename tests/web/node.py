@@ -53,7 +53,7 @@ class NodeLines:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def ask(self, question: Any) -> Any:
+    def request(self, question: Any) -> Any:
         """Send one line and wait for the response."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -65,7 +65,7 @@ class NodeLines:
 
 
 @contextmanager
-def answering(script: Path) -> Iterator[NodeLines]:
+def running(script: Path) -> Iterator[NodeLines]:
     """Run a script for as long as the block lasts."""
     with subprocess.Popen(
         [node(), str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -27,7 +27,7 @@ from longwatch.journal.views import RunDetails
 from longwatch.model.event import CALL_WORDS, Event
 from longwatch.model.run import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
 from tests import strategies
-from tests.web.node import NodeLines, answering
+from tests.web.node import NodeLines, running
 
 HERE = Path(__file__).parent
 NOW_MS = 100_000
@@ -63,13 +63,13 @@ SAYINGS = ["tool_use", "tool_result", "COMPLETE", "ok", "Failed", "İnterrupted"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[NodeLines]:
-    with answering(HERE / "fold_lines.js") as lines:
+    with running(HERE / "fold_lines.js") as lines:
         yield lines
 
 
 def folded_in(browser: NodeLines, batches: Sequence[Sequence[Event]], now_ms: int = NOW_MS) -> Any:
     wire = [[json.loads(to_line(event)) for event in batch] for batch in batches]
-    return browser.ask({"batches": wire, "now": now_ms})
+    return browser.request({"batches": wire, "now": now_ms})
 
 
 def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
@@ -135,7 +135,7 @@ def test_both_folds_read_any_value_in_the_same_way(browser: NodeLines, rows: Any
 
 
 def test_both_folds_know_the_same_words(browser: NodeLines) -> None:
-    words = browser.ask({"words": True})
+    words = browser.request({"words": True})
 
     assert words == {
         "STARTS": dict(STARTS),

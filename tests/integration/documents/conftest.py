@@ -24,7 +24,7 @@ class Yjs:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def ask(self, doc: str, action: str, **given: object) -> Any:
+    def request(self, doc: str, action: str, **given: object) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"doc": doc, "action": action, **given}) + "\n")
@@ -34,21 +34,21 @@ class Yjs:
         return response["answer"]
 
     def apply(self, doc: str, update: bytes) -> None:
-        self.ask(doc, "apply", update=base64.b64encode(update).decode())
+        self.request(doc, "apply", update=base64.b64encode(update).decode())
 
     def update(self, doc: str, state: bytes | None = None) -> bytes:
         return base64.b64decode(
-            self.ask(doc, "update", state=base64.b64encode(state).decode() if state else None)
+            self.request(doc, "update", state=base64.b64encode(state).decode() if state else None)
         )
 
     def state(self, doc: str) -> bytes:
-        return base64.b64decode(self.ask(doc, "state"))
+        return base64.b64decode(self.request(doc, "state"))
 
     def text(self, doc: str) -> str:
-        return str(self.ask(doc, "text"))
+        return str(self.request(doc, "text"))
 
     def bytes_of(self, doc: str) -> bytes:
-        return base64.b64decode(self.ask(doc, "bytes"))
+        return base64.b64decode(self.request(doc, "bytes"))
 
 
 @pytest.fixture(scope="session")

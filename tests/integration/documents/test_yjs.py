@@ -47,11 +47,11 @@ def test_bytes_from_the_store_are_a_uint8array_in_yjs(store: DocumentStore, yjs:
     yjs.apply(name, store.read("p", "a.bin").update)
 
     assert yjs.bytes_of(name) == data
-    assert yjs.ask(name, "kind") == "Uint8Array"
+    assert yjs.request(name, "kind") == "Uint8Array"
 
 
 def test_bytes_from_yjs_are_a_file_in_the_store(store: DocumentStore, yjs: Yjs, name: str) -> None:
-    yjs.ask(name, "setBytes", data="AP8=")
+    yjs.request(name, "setBytes", data="AP8=")
 
     store.apply("p", "a.bin", yjs.update(name), kind="binary")
 
@@ -61,7 +61,7 @@ def test_bytes_from_yjs_are_a_file_in_the_store(store: DocumentStore, yjs: Yjs, 
 def test_everything_that_yjs_can_hold_passes_through_the_store(
     store: DocumentStore, yjs: Yjs, name: str
 ) -> None:
-    yjs.ask(name, "fill")
+    yjs.request(name, "fill")
 
     applied = store.apply("p", "a.md", yjs.update(name))
     store.compact("p", "a.md")
@@ -86,9 +86,9 @@ def test_a_diff_brings_yjs_up_to_date(store: DocumentStore, yjs: Yjs, name: str)
 
 
 def test_a_deletion_in_yjs_is_a_change_once(store: DocumentStore, yjs: Yjs, name: str) -> None:
-    yjs.ask(name, "insert", at=0, text="hello")
+    yjs.request(name, "insert", at=0, text="hello")
     store.apply("p", "a.md", yjs.update(name))
-    yjs.ask(name, "remove", at=0, length=2)
+    yjs.request(name, "remove", at=0, length=2)
 
     first, again = (store.apply("p", "a.md", yjs.update(name)) for _ in range(2))
 
@@ -109,11 +109,11 @@ def test_editors_in_yjs_and_writers_at_the_store_converge(
         match chance.randrange(6):
             case 0 | 1:
                 places = _places(yjs.text(editor), halves=halves)
-                yjs.ask(editor, "insert", at=chance.choice(places), text=chance.choice(WORDS))
+                yjs.request(editor, "insert", at=chance.choice(places), text=chance.choice(WORDS))
             case 2:
                 places = _places(yjs.text(editor), halves=halves)
                 start, end = sorted(chance.choices(places, k=2))
-                yjs.ask(editor, "remove", at=start, length=end - start)
+                yjs.request(editor, "remove", at=start, length=end - start)
             case 3:
                 store.apply("p", "a.md", yjs.update(editor))
             case 4:
@@ -143,9 +143,9 @@ def _places(text: str, *, halves: bool) -> list[int]:
 def test_half_an_emoji_deleted_in_yjs_leaves_a_readable_text(
     store: DocumentStore, yjs: Yjs, name: str
 ) -> None:
-    yjs.ask(name, "insert", at=0, text="a😀b")
+    yjs.request(name, "insert", at=0, text="a😀b")
     store.apply("p", "a.md", yjs.update(name))
-    yjs.ask(name, "remove", at=2, length=1)
+    yjs.request(name, "remove", at=2, length=1)
 
     store.apply("p", "a.md", yjs.update(name))
 

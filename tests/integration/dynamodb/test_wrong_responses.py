@@ -49,11 +49,11 @@ class Between:
     to: str
     url: str = ""
     wrong: Response | None = None
-    answered_wrongly: threading.Event = field(default_factory=threading.Event)
+    responded_wrongly: threading.Event = field(default_factory=threading.Event)
 
     def respond(self, request: Request) -> Response:
         if self.wrong is not None:
-            self.answered_wrongly.set()
+            self.responded_wrongly.set()
             return self.wrong
         target = urlsplit(self.to)
         connection = http.client.HTTPConnection(
@@ -187,7 +187,7 @@ def test_tail_resumes_and_a_one_shot_command_fails_at_once(
             assert tail.stdout is not None
             first = tail.stdout.readline()
             between.wrong = WRONG["an empty body"]
-            assert between.answered_wrongly.wait(PATIENCE_SECONDS)
+            assert between.responded_wrongly.wait(PATIENCE_SECONDS)
             listed = subprocess.run(
                 [sys.executable, "-m", "longwatch", "runs", "--journal", url],
                 capture_output=True,

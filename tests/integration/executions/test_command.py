@@ -206,18 +206,18 @@ def test_a_learned_cadence_is_chosen_by_an_option_or_by_the_settings(
     play_past(shell, drs, 22)
     shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={drs.play(drill('s-1'))}")
 
-    def asked_again(*options: str) -> str:
+    def poll_again(*options: str) -> str:
         shell.executions("watch", "--once", *options)
         return shell.executions("explain", "x-1").stdout
 
-    plain = asked_again()
+    plain = poll_again()
     shell.clock.advance(46)
-    learned = asked_again("--learned")
+    learned = poll_again("--learned")
     shell.clock.advance(91)
     monkeypatch.setenv("LONGWATCH_LEARNED_CADENCE", "true")
-    by_setting = asked_again()
+    by_setting = poll_again()
     shell.clock.advance(91)
-    overruled = asked_again("--plain")
+    overruled = poll_again("--plain")
 
     assert "polled every 45 s" in plain
     assert "instead of 45 s" in learned

@@ -22,7 +22,7 @@ def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-
     return Execution(execution_id=execution_id, plan_id="p-1", started_at=0, stages=(Stage("one", jobs),))
 
 
-def answer_of(source: DrsSource, execution: Execution) -> SourceResponse:
+def response_of(source: DrsSource, execution: Execution) -> SourceResponse:
     result = source.poll([execution])[execution.key]
     assert isinstance(result, SourceResponse), result
     return result
@@ -40,7 +40,7 @@ def test_a_drill_is_seen_as_it_progresses(source: DrsSource, drs: DrsSimulator, 
 
     for seconds in (0, 808, 376):
         clock.advance(seconds)
-        seen.append(answer_of(source, watching(job_id)).jobs[job_id])
+        seen.append(response_of(source, watching(job_id)).jobs[job_id])
 
     assert [(job.state, job.items[0].state) for job in seen] == [
         (JobState.PENDING, ItemState.PENDING),
@@ -56,7 +56,7 @@ def test_launch_actions_of_a_recovery_are_seen(
     job_id = drs.play(recovery("s-1", pending=1, active=1, actions={"install": 5}))
     clock.advance(3)
 
-    (action,) = answer_of(source, watching(job_id)).jobs[job_id].items[0].steps
+    (action,) = response_of(source, watching(job_id)).jobs[job_id].items[0].steps
 
     assert (action.name, action.state) == ("install", StepState.IN_PROGRESS)
 
@@ -65,7 +65,7 @@ def test_a_job_that_does_not_exist_is_missing(source: DrsSource, drs: DrsSimulat
     listed, gone = drs.play(drill("s-1")), drs.play(drill("s-2"))
     drs.forget(gone)
 
-    response = answer_of(source, watching(listed, gone))
+    response = response_of(source, watching(listed, gone))
 
     assert set(response.jobs) == {listed}
     assert response.missing == {gone}
@@ -85,7 +85,7 @@ def test_more_ids_than_one_call_accepts_are_requested_in_batches(clock: FakeCloc
     ids = [f"drsjob-{n:017}" for n in range(JOBS_AT_ONCE + 1)]
     source = DrsSource(connect, clock=clock)
 
-    response = answer_of(source, watching(*ids))
+    response = response_of(source, watching(*ids))
 
     assert response.missing == set(ids)
     assert source.calls == 2
@@ -97,7 +97,7 @@ def test_all_pages_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -
     ids = [drs.play(drill("s-1")) for _ in range(5)]
     source = DrsSource(connect, clock=clock)
 
-    response = answer_of(source, watching(*ids))
+    response = response_of(source, watching(*ids))
 
     assert set(response.jobs) == set(ids)
     assert drs.calls["DescribeJobs"] == 3
@@ -145,21 +145,21 @@ def test_an_id_that_the_service_refuses_affects_no_other(source: DrsSource, drs:
 
 
 def test_each_region_is_polled_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
-    asked: list[str | None] = []
+    regions: list[str | None] = []
 
     def noting(region: str | None, account: str | None) -> Any:
-        asked.append(region)
+        regions.append(region)
         return connect(region)
 
     source = DrsSource(noting, clock=clock)
     source.poll([watching("drsjob-00000000000000001", region=None), watching("drsjob-00000000000000002")])
 
-    assert asked == [None, "eu-west-1"]
+    assert regions == [None, "eu-west-1"]
     source.close()
 
 
 def test_an_execution_without_jobs_needs_no_call(source: DrsSource) -> None:
-    response = answer_of(source, watching())
+    response = response_of(source, watching())
 
     assert (response.jobs, response.missing, source.calls) == ({}, frozenset(), 0)
 
@@ -170,7 +170,7 @@ def test_a_failed_server_has_its_reason(source: DrsSource, drs: DrsSimulator, cl
     job_id = drs.play(script)
     clock.advance(60)
 
-    response = answer_of(source, watching(job_id))
+    response = response_of(source, watching(job_id))
 
     assert [server.reason for server in response.jobs[job_id].items] == [
         None,
@@ -187,9 +187,9 @@ def test_a_log_is_read_only_once_a_job_has_failed(
     good = drs.play(drill("s-1", pending=1, active=1))
     bad = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
 
-    answer_of(source, watching(good, bad))
+    response_of(source, watching(good, bad))
     clock.advance(60)
-    answer_of(source, watching(good))
+    response_of(source, watching(good))
 
     assert drs.calls["DescribeJobLogItems"] == 0
 
@@ -200,7 +200,7 @@ def test_a_cancelled_job_is_recognised_by_its_log(
     job_id = drs.play(drill("s-1").cancelled(after=30))
     clock.advance(60)
 
-    job = answer_of(source, watching(job_id)).jobs[job_id]
+    job = response_of(source, watching(job_id)).jobs[job_id]
 
     assert (job.state, job.cancelled, job.items[0].state) == (JobState.FINISHED, True, ItemState.PENDING)
 
@@ -215,7 +215,7 @@ def test_all_pages_of_a_log_are_read(clock: FakeClock, connect: Any, drs: DrsSim
     clock.advance(60)
     source = DrsSource(connect, clock=clock)
 
-    job = answer_of(source, watching(job_id)).jobs[job_id]
+    job = response_of(source, watching(job_id)).jobs[job_id]
 
     assert [server.reason for server in job.items] == [
         f"the launch failed: {name} is broken" for name in names
@@ -234,7 +234,7 @@ def test_a_log_without_an_end_is_read_in_part_and_marked_incomplete(
     clock.advance(60)
     source = DrsSource(connect, clock=clock)
 
-    response = answer_of(source, watching(job_id))
+    response = response_of(source, watching(job_id))
 
     assert drs.calls["DescribeJobLogItems"] == MAX_LOG_PAGES
     (warning,) = response.warnings
@@ -249,7 +249,7 @@ def test_a_missing_permission_for_the_log_is_a_warning_in_the_evidence_and_not_a
     drs.deny("DescribeJobLogItems")
     clock.advance(60)
 
-    response = answer_of(source, watching(job_id))
+    response = response_of(source, watching(job_id))
 
     assert [server.state for server in response.jobs[job_id].items] == [
         ItemState.DONE,
@@ -318,7 +318,7 @@ def test_a_response_is_dated_by_the_service_and_scheduled_by_the_poller(
     ahead = FakeClock(clock.now_ms() + 600_000)
     source = DrsSource(connect, clock=ahead)
 
-    response = answer_of(source, watching(drs.play(drill("s-1"))))
+    response = response_of(source, watching(drs.play(drill("s-1"))))
 
     assert clock.now_ms() <= response.at < clock.now_ms() + 1_000
     assert response.polled_at == ahead.now_ms()
@@ -330,7 +330,7 @@ def test_a_page_for_each_job_is_read_to_the_end(clock: FakeClock, connect: Any, 
     ids = [drs.play(drill("s-1")) for _ in range(MAX_EMPTY_PAGES + 20)]
     source = DrsSource(connect, clock=clock)
 
-    response = answer_of(source, watching(*ids))
+    response = response_of(source, watching(*ids))
 
     assert set(response.jobs) == set(ids)
     assert drs.calls["DescribeJobs"] == len(ids)

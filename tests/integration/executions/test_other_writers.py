@@ -86,7 +86,7 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
     set_status(word)
     clock.advance(30)
 
-    (asked,) = watcher.poll_due().polled
+    (polled,) = watcher.poll_due().polled
     clock.advance(60)
     claim = poller.claim("x-1", "p-1")
     assert isinstance(claim, Claim)
@@ -94,7 +94,7 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
     set_status(f"{word} again")
     ended = poller.settle(claim, result)
 
-    assert (asked.result, ended.result, ended.execution.status) == (
+    assert (polled.result, ended.result, ended.execution.status) == (
         Result.POLLED,
         Result.ENDED,
         Status.SUCCEEDED,

@@ -212,8 +212,8 @@ def test_an_execution_that_takes_longer_than_its_deadline_is_overdue_then_late(
     verdict = harness.get().verdict
     assert verdict is not None
     assert (verdict.status, verdict.late) == (Status.SUCCEEDED, True)
-    asked = [event for event in events_of(harness.journal, "p-1/x-1") if event.type == "execution_asked"]
-    assert len(asked) == 1
+    deadlines = [event for event in events_of(harness.journal, "p-1/x-1") if event.type == "execution_asked"]
+    assert len(deadlines) == 1
 
 
 def test_a_wave_that_is_yet_to_come_keeps_the_execution_open(harness: Harness, drs: DrsSimulator) -> None:

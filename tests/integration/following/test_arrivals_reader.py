@@ -58,7 +58,7 @@ class Pipe:
             return False
 
     def changed(self) -> bool:
-        raise AssertionError("nobody is to ask")
+        raise AssertionError("no reader may poll")
 
     def close(self) -> None:
         self.closed += 1
@@ -123,13 +123,13 @@ async def test_a_write_close_behind_another_is_read_although_they_share_a_signal
 async def test_a_poll_that_never_started_leaves_nothing_open(
     syncing: Syncing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipes, is_asked_for = Pipes(), asyncio.Event()
+    pipes, is_polled = Pipes(), asyncio.Event()
     hub = Hub(syncing, subscribe=pipes.subscribe)
     watch = Watch(hub.follow(new_run()))
     await watch.caught_up()
-    monkeypatch.setattr(hub._threads, "poll", lambda call: is_asked_for.set())
+    monkeypatch.setattr(hub._threads, "poll", lambda call: is_polled.set())
     pipes.all[0].signal()
-    await is_asked_for.wait()
+    await is_polled.wait()
 
     await hub.aclose()
 

@@ -125,7 +125,7 @@ def test_when_the_watches_run_out_later_the_file_is_polled_as_often_as_without_t
 
     with (
         closing(journal.subscribe(lambda: None)) as signal,
-        closing(journal.subscribe(lambda: None, inotify=False)) as asking,
+        closing(journal.subscribe(lambda: None, inotify=False)) as polling,
     ):
         writer.append([event(new_run(), 1)])
         aside = log.rename(log.with_name("aside"))
@@ -135,7 +135,7 @@ def test_when_the_watches_run_out_later_the_file_is_polled_as_often_as_without_t
         aside.rename(log)
 
         assert signal.drain()
-        assert signal.check_seconds == asking.check_seconds
+        assert signal.check_seconds == polling.check_seconds
 
 
 def test_appends_of_this_process_are_signalled_at_once_also_by_another_journal_of_the_file(

@@ -43,13 +43,13 @@ class Hanging(MemoryJournal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = threading.Event()
+        self.polled = threading.Event()
         self.gate = threading.Event()
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
-        self.asked.set()
+        self.polled.set()
         self.gate.wait()
         return super().read(run_id, after=after, limit=limit, thorough=thorough)
 
@@ -58,7 +58,7 @@ async def test_a_hub_closes_although_its_journal_never_responds(caplog: pytest.L
     journal = Hanging()
     hub = Hub(journal)
     following = asyncio.ensure_future(anext(aiter(hub.follow("wf-1"))))
-    await asyncio.to_thread(journal.asked.wait, 5)
+    await asyncio.to_thread(journal.polled.wait, 5)
 
     await asyncio.wait_for(hub.aclose(), 5)
 

@@ -49,13 +49,13 @@ class Gated(FaultyJournal):
     def __init__(self, journal: MemoryJournal, held: str) -> None:
         super().__init__(journal)
         self._held = held
-        self.asked = threading.Event()
+        self.polled = threading.Event()
         self.may_go = threading.Event()
 
     def read(self, run_id: str, **options: Any) -> Page:
         page = super().read(run_id, **options)
         if run_id == self._held:
-            self.asked.set()
+            self.polled.set()
             assert self.may_go.wait(PATIENCE_SECONDS)
         return page
 
@@ -70,7 +70,7 @@ def test_a_result_that_was_under_way_is_never_delivered_into_the_next_run() -> N
         service.on_event(received)
         service.on_error(errors)
         service.start_polling("wf-old")
-        assert gated.asked.wait(PATIENCE_SECONDS)
+        assert gated.polled.wait(PATIENCE_SECONDS)
         service.start_polling("wf-new")
         received.has(len(new))  # the next run does not wait for a response that is no longer wanted
         gated.may_go.set()
@@ -184,11 +184,11 @@ def test_concurrent_callers_get_the_same_service(monkeypatch: pytest.MonkeyPatch
     found: list[PollingService] = []
     together = threading.Barrier(8)
 
-    def ask() -> None:
+    def get_service() -> None:
         together.wait()
         found.append(polling_service())
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=get_service) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

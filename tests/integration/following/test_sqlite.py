@@ -70,7 +70,7 @@ asyncio.run(main())
 
 WAYS = [
     pytest.param(True, id="inotify", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux only")),
-    pytest.param(False, id="asking"),
+    pytest.param(False, id="polling"),
 ]
 
 
@@ -113,7 +113,7 @@ async def test_inotify_is_enough_without_polling(
     assert len(watch.events) == 50
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are distinguished by /proc")
 async def test_the_end_of_a_killed_recorder_is_written_once_though_several_processes_watch(
     journal: SqliteJournal, path: Path, start: Start
 ) -> None:
@@ -137,7 +137,7 @@ async def test_the_end_of_a_killed_recorder_is_written_once_though_several_proce
     assert len(terminal) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are distinguished by /proc")
 async def test_the_death_of_an_executor_that_a_program_follows_is_the_one_ending_of_its_turn(
     journal: SqliteJournal, path: Path
 ) -> None:

@@ -47,9 +47,9 @@ def test_spans_inside_a_run_join_it_and_leave_its_end_to_it(bench: Bench) -> Non
         "workflow_start",
         "workflow_complete",
     ]
-    asked = next(event for event in events if event.payload.get("operation") == "ask")
+    agent_call = next(event for event in events if event.payload.get("operation") == "ask")
     model = next(event for event in events if event.type == "model_call")
-    assert model.parent_call_id == asked.call_id  # the nearer of the two calls around it
+    assert model.parent_call_id == agent_call.call_id  # the nearer of the two calls around it
     assert model.trace_id == f"{agent.get_span_context().trace_id:032x}"
 
 

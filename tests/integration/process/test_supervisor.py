@@ -161,14 +161,14 @@ def test_both_channels_together_store_every_event_once_and_every_chain_complete(
     bench.run(
         STORES_EVENTS
         + """
-for n in range(30):  # told twice, in either order
+for n in range(30):  # on both channels, in either order
     fields = {"agent_name": f"a{n % 3}", "n": n}
     if n % 2:
         store("note", n, **fields)
     tell("note", n, **fields)
     if not n % 2:
         store("note", n, **fields)
-for n in range(30, 40):  # told on one channel only
+for n in range(30, 40):  # on one channel only
     (tell if n % 2 else store)("note", n, n=n)
 for n in range(3):  # equal in all that can be compared, and all of them kept
     tell("node_stream", 50, node_id="x", data="la")

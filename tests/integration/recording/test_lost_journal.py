@@ -58,7 +58,7 @@ def steps_waiting(workspace: Workspace) -> list[int]:
     return [row[0] for row in rows if row[0] is not None]
 
 
-def ask(process: subprocess.Popen[str], count: int) -> None:
+def record_steps(process: subprocess.Popen[str], count: int) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{count}\n")
@@ -90,9 +90,9 @@ def test_every_event_of_a_moved_journal_is_stored_once_and_ships_to_the_new_one(
     workspace: Workspace,
 ) -> None:
     process = workspace.start(IN_STEPS)
-    ask(process, 20)
+    record_steps(process, 20)
     move(workspace.path)
-    ask(process, 30)
+    record_steps(process, 30)
     _, stderr = finished(process)
 
     moved, waiting = steps_in(workspace.path.with_name("moved.db")), steps_waiting(workspace)
@@ -108,9 +108,9 @@ def test_every_event_of_a_moved_journal_is_stored_once_and_ships_to_the_new_one(
 
 def test_events_after_a_deletion_wait_in_the_outbox(workspace: Workspace) -> None:
     process = workspace.start(IN_STEPS)
-    ask(process, 20)
+    record_steps(process, 20)
     delete(workspace.path)
-    ask(process, 30)
+    record_steps(process, 30)
     _, stderr = finished(process)
 
     assert steps_waiting(workspace) == list(range(20, 50))
@@ -120,11 +120,11 @@ def test_events_after_a_deletion_wait_in_the_outbox(workspace: Workspace) -> Non
 
 def test_a_restored_backup_gets_everything_that_comes_after_it(workspace: Workspace) -> None:
     process = workspace.start(IN_STEPS)
-    ask(process, 20)
+    record_steps(process, 20)
     back_up(workspace.path)
-    ask(process, 10)
+    record_steps(process, 10)
     restore_backup(workspace.path)
-    ask(process, 30)
+    record_steps(process, 30)
     _, stderr = finished(process)
 
     waiting, restored = steps_waiting(workspace), steps_in(workspace.path)
@@ -140,7 +140,7 @@ def test_commits_that_only_the_log_of_a_killed_process_has_are_saved_beside_the_
     workspace: Workspace,
 ) -> None:
     process = workspace.start(IN_STEPS)
-    ask(process, 20)
+    record_steps(process, 20)
     move(workspace.path)
     process.kill()
     process.communicate()

@@ -74,7 +74,7 @@ def journal_option(file: Path) -> tuple[str, str]:
     return ("--journal", f"sqlite:///{file}")
 
 
-def raw_answer(port: int, request: bytes, *, then: bytes = b"", seconds: float = 10.0) -> bytes:
+def raw_response(port: int, request: bytes, *, then: bytes = b"", seconds: float = 10.0) -> bytes:
     """The server's response to these very bytes, until it closes the connection or is silent."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         try:

@@ -385,9 +385,9 @@ def test_a_read_is_not_repeated_until_something_is_written() -> None:
     reads = []
 
     class Counting(MemoryExecutionStore):
-        def find(self, **asked: object) -> list[Execution]:
-            reads.append(asked)
-            return list(super().find(**asked))  # type: ignore[arg-type]
+        def find(self, **filters: object) -> list[Execution]:
+            reads.append(filters)
+            return list(super().find(**filters))  # type: ignore[arg-type]
 
     store = Counting()
     executions = ExecutionCache(lambda: store, MemoryJournal(), SYSTEM_CLOCK)

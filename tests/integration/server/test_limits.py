@@ -14,7 +14,7 @@ import pytest
 from longwatch.server.access.limits import ServerLimits
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
-from tests.integration.server.processes import ServeProcess, journal_option, raw_answer, serving
+from tests.integration.server.processes import ServeProcess, journal_option, raw_response, serving
 from tests.integration.server.stores import LINES, Served, Stores, is_polled, new_turn, served, until
 from tests.patience import PATIENCE_SECONDS
 
@@ -256,7 +256,7 @@ GET = b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 def test_an_invalid_request_is_refused_before_it_fills_the_memory(
     process: ServeProcess, request_bytes: bytes, then: bytes, status: int, code: str
 ) -> None:
-    response = raw_answer(process.port, request_bytes, then=then)
+    response = raw_response(process.port, request_bytes, then=then)
 
     head, _, body = response.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), response[:200]

@@ -76,19 +76,19 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(file: Path) -> Iterator[ServeProcess]:
     """A server whose threads, connections and caches have been used, by clients that read everything."""
     with serving(*journal_option(file)) as running:
-        asked = [
+        requests = [
             Request(running.url + path, headers={"Accept-Encoding": encoding})
             for path in (*DOWNLOADS, *PAGES)
             for encoding in ("identity", "gzip")
         ]
-        with ThreadPoolExecutor(len(asked)) as readers:
-            assert all(readers.map(read_whole, asked))
+        with ThreadPoolExecutor(len(requests)) as readers:
+            assert all(readers.map(read_whole, requests))
         yield running
 
 
-def read_whole(asked: Request) -> int:
+def read_whole(request: Request) -> int:
     """How many bytes a response has."""
-    with urlopen(asked, timeout=PATIENCE_SECONDS) as response:
+    with urlopen(request, timeout=PATIENCE_SECONDS) as response:
         return sum(map(len, iter(lambda: response.read(65_536), b"")))
 
 
@@ -209,6 +209,6 @@ def test_clients_that_stop_reading_a_large_file_cost_little(server: ServeProcess
 
 
 def write(server: ServeProcess, method: str, path: str, body: bytes, media_type: str) -> None:
-    asked = Request(server.url + path, data=body, method=method, headers={"Content-Type": media_type})
-    with urlopen(asked, timeout=PATIENCE_SECONDS) as response:
+    request = Request(server.url + path, data=body, method=method, headers={"Content-Type": media_type})
+    with urlopen(request, timeout=PATIENCE_SECONDS) as response:
         assert response.status < 300

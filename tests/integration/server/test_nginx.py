@@ -208,8 +208,8 @@ def test_a_proxy_that_buffers_delays_a_stream_and_loses_nothing(tmp_path: Path) 
         rest: list[object] = []
         with http.stream(
             "GET", "/api/stream", params={"topic": "run:wf/1", "after": cursor}
-        ) as stream_answer:
-            for name, _, data in streamed(stream_answer.iter_lines()):
+        ) as streamed_response:
+            for name, _, data in streamed(streamed_response.iter_lines()):
                 if name == "event":
                     rest.append(data["event"]["payload"]["n"])  # type: ignore[index]
                 if len(rest) >= 1000:

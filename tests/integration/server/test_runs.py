@@ -259,10 +259,10 @@ async def test_projects_and_sessions_are_listed_as_runs_only_on_request(stores: 
         await server.http.post("/api/projects/p1/sessions", json={"id": "s1"})
 
         plain = (await server.http.get("/api/runs")).json()
-        asked = (await server.http.get("/api/runs?kind=conversation")).json()
+        conversations = (await server.http.get("/api/runs?kind=conversation")).json()
 
         assert plain["runs"] == []
-        assert [run["run_id"] for run in asked["runs"]] == ["conversation:p1:s1"]
+        assert [run["run_id"] for run in conversations["runs"]] == ["conversation:p1:s1"]
 
 
 async def test_every_mistake_of_an_append_is_reported_and_nothing_is_stored(stores: Stores) -> None:

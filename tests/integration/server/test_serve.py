@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
-from tests.integration.server.processes import journal_option, raw_answer, serving
+from tests.integration.server.processes import journal_option, raw_response, serving
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.cli.samples import research
 
@@ -242,10 +242,10 @@ def test_a_killed_and_restarted_server_resumes_a_stream_where_it_was(file: Path)
 
 def test_the_host_header_is_checked_on_a_real_connection(file: Path) -> None:
     with serving(*journal_option(file)) as server:
-        response = raw_answer(
+        response = raw_response(
             server.port, b"GET /api/runs HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
         )
-        upgrade = raw_answer(
+        upgrade = raw_response(
             server.port,
             b"GET /api/socket HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n"
             b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

@@ -52,7 +52,7 @@ def test_the_faults_are_those_that_were_planned() -> None:
     counts = play_seeds(ExecutionSubject(), range(150)).counts
 
     assert {
-        "answers lost",
+        "responses lost",
         "cancelled by its orchestrator",
         "finished without servers",
         "forgotten after its end",
@@ -66,7 +66,7 @@ def test_the_faults_are_those_that_were_planned() -> None:
         "server tried again",
         "somebody came in between",
         "throttled",
-        "total never told",
+        "total never stated",
         "clocks that jumped",
         "id of another plan's execution",
         "operator: close",

@@ -97,18 +97,18 @@ def _verdict(case: Case) -> Iterator[str]:
 
 
 def _own_verdict(case: Case, verdict: Verdict) -> Iterator[str]:
-    asked = case.world.asked_at.get((case.plan.key, verdict.evidence[0].at))
-    if asked is None:
+    polled_at = case.world.polled_at.get((case.plan.key, verdict.evidence[0].at))
+    if polled_at is None:
         yield "its verdict cites an answer that nobody gave"
         return
-    truth = status_at(case.plan, asked)
+    truth = status_at(case.plan, polled_at)
     if truth is None:
-        yield f"false verdict {verdict.status} from {asked:.0f} s: nothing was certain then"
+        yield f"false verdict {verdict.status} from {polled_at:.0f} s: nothing was certain then"
     elif truth is Status.UNKNOWN:
         if not any("is no longer listed" in warning for warning in verdict.warnings):
             yield f"verdict {verdict.status} on a job that was lost, without a warning"
     elif truth is not verdict.status:
-        yield f"false verdict {verdict.status} from {asked:.0f} s: it was {truth}"
+        yield f"false verdict {verdict.status} from {polled_at:.0f} s: it was {truth}"
     if verdict.late != _is_late(case.record, verdict):
         yield f"late is {verdict.late}, and its deadline says otherwise"
 
@@ -122,19 +122,19 @@ def _ending(case: Case) -> Iterator[str]:
     ends = [event for event in case.events if event.type == "execution_ended"]
     corrections = [event for event in case.events if event.type == "execution_corrected"]
     if len(ends) > 1:
-        yield f"{len(ends)} ends were told"
+        yield f"{len(ends)} ends were reported"
     if corrections and not (changes_after_the_end(case.plan) or case.is_cancelled):
         yield "an end was corrected, and nothing had changed"
     # The same correction comes again if the record did not take it the first time.
     if len({(each.payload["corrects"], each.payload["status"]) for each in corrections}) > 1:
-        yield f"{len(corrections)} corrections were told"
+        yield f"{len(corrections)} corrections were reported"
     if not record.closed:
         yield from _is_open(case, ends)
         return
     if (case.is_cancelled or case.other_status) and record.version == 0:
         return  # another program took it before any poller had watched it
     if len(ends) != 1 and not case.is_tried:
-        yield f"it is closed, and {len(ends)} ends were told"
+        yield f"it is closed, and {len(ends)} ends were reported"
     run = case.world.journal.find_run(record.run_id)
     if _may_be_behind(case):
         return
@@ -144,7 +144,7 @@ def _ending(case: Case) -> Iterator[str]:
 
 def _is_open(case: Case, ends: list[Event]) -> Iterator[str]:
     if ends:
-        yield "an end was told, and it is open"
+        yield "an end was reported, and it is open"
     names = {each.name for each in conditions(case.record, case.world.clock.now_ms())}
     if not names:
         yield "it is open, and nothing says why"
@@ -175,12 +175,12 @@ def _transitions(case: Case) -> Iterator[str]:
             last[server_id] = state
     lost = case.world.visible.get(case.plan.key, set()) - reported.keys()
     if lost:
-        yield f"seen and never told: {sorted(lost)}"
+        yield f"seen and never reported: {sorted(lost)}"
     possible = visits(case.plan)
     twice = {key: times for key, times in reported.items() if times > possible.get(key, 0)}
     # A poller whose clock is far off takes a lease that another one has, and may report a change again.
     if twice and Fault.CLOCKS not in case.world.faults:
-        yield f"told more often than it was so: {twice}"
+        yield f"reported more often than it happened: {twice}"
     stored = {
         server.item_id: server.state.value
         for wave in case.record.stages

@@ -88,7 +88,7 @@ def draw_execution(name: str, random: Random) -> ExecutionPlan:
             begins = max([begins, *(job.begins + _last_step(job.script) for job in wave.jobs)])
     states_total = random.random() > 0.02
     if not states_total:
-        words.append("total never told")
+        words.append("total never stated")
     cancelled = random.uniform(0.0, 300.0) if random.random() < 0.08 else None
     if cancelled is not None:
         words.append("cancelled by its orchestrator")

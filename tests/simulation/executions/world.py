@@ -77,7 +77,7 @@ class ExecutionWorld:
         self.journal = MemoryJournal(clock=self.clock)
         self.counts = SimulationCounts()
         self.trace = Trace(lambda: self.seconds, keep=keep)
-        self.asked_at: dict[tuple[ExecutionKey, int], float] = {}  # by execution and stamp: true seconds
+        self.polled_at: dict[tuple[ExecutionKey, int], float] = {}  # by execution and stamp: true seconds
         self.visible: dict[ExecutionKey, set[tuple[str, str]]] = {}  # what settled responses contained
         self.in_between: Callable[[str], None] = lambda who: None  # what another program might do
         self.depth = 0
@@ -208,7 +208,7 @@ class FragileJournal(MemoryJournal):
     def append(self, events: Sequence[Event]) -> None:
         with self._world.call(self._who, "append", JournalUnavailable):
             self._world.journal.append(events)
-            self._world.trace.mark(self._who, f"told {' '.join(event.event_id for event in events)}")
+            self._world.trace.mark(self._who, f"stored {' '.join(event.event_id for event in events)}")
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
@@ -228,7 +228,7 @@ class SimulatedDrs:
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         world = self._world
         if world.fault_rates is not CALM and world.chance(world.fault_rates.dies):
-            world.die(self._who, "while asking")
+            world.die(self._who, "while polling")
         problem: SourceProblem | None = None
         if world.chance(world.fault_rates.throttled):
             wish = world.random.choice([None, 3.0, 40.0])
@@ -236,15 +236,15 @@ class SimulatedDrs:
             world.fault("throttled")
         elif world.chance(world.fault_rates.silent):
             problem = SourceProblem("no answer, by the simulation")
-            world.fault("answers lost")
+            world.fault("responses lost")
         return {each.key: problem or self._answer(each) for each in executions}
 
     def _answer(self, execution: Execution) -> SourceResponse:
         plan, local = self._world.plans[execution.key], self._now_ms()
         at = observed_at(local, [self._world.clock.now_ms() // 1000 * 1000])
         seconds = self._world.now_of(plan)
-        self._world.asked_at[execution.key, at] = seconds
-        self._world.asked_at.setdefault((execution.key, self._now_ms()), seconds)
+        self._world.polled_at[execution.key, at] = seconds
+        self._world.polled_at.setdefault((execution.key, self._now_ms()), seconds)
         jobs_by_id = {job.job_id: job for job in plan.jobs}
         jobs: dict[str, Job] = {}
         for job_id in execution.job_ids():

@@ -28,7 +28,7 @@ EVENT = {"session_id": SESSION, "execution": "e-1", "payload": {"question": "why
 ARN = "arn:aws:bedrock-agentcore:eu-west-1:000000000000:runtime/agent-1234567890"
 
 
-class Answering:
+class ScriptedAgent:
     """An agent that responds, or fails on demand."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -48,7 +48,7 @@ def types(journal: MemoryJournal) -> list[str]:
 
 class TestAnInvocation:
     def test_that_succeeds_is_journaled(self) -> None:
-        journal, agent = MemoryJournal(), Answering()
+        journal, agent = MemoryJournal(), ScriptedAgent()
 
         response = invoke(EVENT, journal, lambda: agent)
 
@@ -58,7 +58,7 @@ class TestAnInvocation:
     def test_that_fails_is_journaled_and_returned_rather_than_raised(self) -> None:
         journal = MemoryJournal()
 
-        response = invoke(EVENT, journal, lambda: Answering(NoCredentialsError()))
+        response = invoke(EVENT, journal, lambda: ScriptedAgent(NoCredentialsError()))
 
         assert response["status"] == "failed"
         assert response["error"] == "NoCredentialsError: Unable to locate credentials"
@@ -74,7 +74,7 @@ class TestAnInvocation:
         assert types(journal)[-1] == "AGENT_INVOCATION_FAILED"
 
     def test_continues_where_the_journal_can_not_be_written(self, caplog: pytest.LogCaptureFixture) -> None:
-        journal, agent = FaultyJournal(), Answering()
+        journal, agent = FaultyJournal(), ScriptedAgent()
         journal.fail(error=InvalidInput("broken"))
 
         response = invoke(EVENT, journal, lambda: agent)
@@ -105,7 +105,7 @@ class TestAnInvocation:
         self, event: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("LONGWATCH_JOURNAL", "nonsense://")  # which must not hide the cause
-        agent = Answering()
+        agent = ScriptedAgent()
 
         with pytest.raises(InvalidInput, match=r'session_id is .* send \{"session_id": "ID"'):
             handler(event, None)
@@ -115,7 +115,7 @@ class TestAnInvocation:
         assert not agent.asked
 
     def test_returns_the_beginning_of_a_long_error(self) -> None:
-        response = invoke(EVENT, MemoryJournal(), lambda: Answering(RuntimeError("x" * 1_000_000)))
+        response = invoke(EVENT, MemoryJournal(), lambda: ScriptedAgent(RuntimeError("x" * 1_000_000)))
 
         assert len(response["error"]) == 4_096
 
@@ -141,7 +141,7 @@ class TestAnInvocation:
 
 class TestAgentCore:
     @staticmethod
-    def answering(body: bytes, status: int = 200) -> tuple[Any, Stubber]:
+    def stubbed(body: bytes, status: int = 200) -> tuple[Any, Stubber]:
         client = boto3.client(
             "bedrock-agentcore",
             region_name="eu-west-1",
@@ -168,7 +168,7 @@ class TestAgentCore:
         return client, stub
 
     def test_is_called_with_its_own_parameters(self) -> None:
-        client, stub = self.answering(b'{"accepted": true}')
+        client, stub = self.stubbed(b'{"accepted": true}')
 
         response = AgentCoreAgent(client, ARN, qualifier="live").invoke(SESSION, {"question": "why"})
 
@@ -176,7 +176,7 @@ class TestAgentCore:
         stub.assert_no_pending_responses()
 
     def test_that_responds_with_an_error_has_refused(self) -> None:
-        client, _ = self.answering(b'{"error": "no"}', status=500)
+        client, _ = self.stubbed(b'{"error": "no"}', status=500)
 
         with pytest.raises(AgentRefused, match="500"):
             AgentCoreAgent(client, ARN, qualifier="live").invoke(SESSION, {"question": "why"})

@@ -40,7 +40,7 @@ def measured(made: Document) -> dict[tuple[str, tuple[str, ...]], tuple[Any, str
             assert len(names) <= MOST_DIMENSIONS
             values = tuple(f"{name}={made[name]}" for name in names)
             for metric in directive["Metrics"]:
-                assert (metric["Name"], values) not in found, "a metric is told twice"
+                assert (metric["Name"], values) not in found, "a metric is reported twice"
                 found[metric["Name"], values] = made[metric["Name"]], metric["Unit"]
     return found
 

@@ -28,13 +28,13 @@ class Sts:
     """Hands out credentials, and remembers for which role."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, list[str]]] = []
+        self.requests: list[dict[str, list[str]]] = []
         self.status = 200
         sts = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                sts.asked.append(parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+                sts.requests.append(parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()))
                 self.send_response(sts.status)
                 self.send_header("Content-Length", str(len(ASSUMED)))
                 self.end_headers()
@@ -82,7 +82,7 @@ def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, accou
 
     assert isinstance(result, SourceResponse)
     assert not result.missing
-    assert sts.asked == []
+    assert sts.requests == []
     source.close()
 
 
@@ -93,9 +93,9 @@ def test_jobs_of_another_account_are_polled_with_its_role(drs: DrsSimulator, sts
     responses = [source.poll([execution])[KEY] for _ in range(2)]
 
     assert all(isinstance(result, SourceResponse) for result in responses)
-    (asked,) = sts.asked  # the credentials are cached
-    assert asked["RoleArn"] == [f"arn:aws:iam::{OTHER}:role/watcher"]
-    assert asked["RoleSessionName"] == [SESSION_NAME]
+    (request,) = sts.requests  # the credentials are cached
+    assert request["RoleArn"] == [f"arn:aws:iam::{OTHER}:role/watcher"]
+    assert request["RoleSessionName"] == [SESSION_NAME]
     source.close()
 
 
@@ -106,7 +106,7 @@ def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts
     result = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
     assert isinstance(result, SourceProblem)
-    assert len(sts.asked) == ATTEMPTS  # as often as any source, and not as boto3 would by itself
+    assert len(sts.requests) == ATTEMPTS  # as often as any source, and not as boto3 would by itself
     assert drs.calls == {}
     source.close()
 

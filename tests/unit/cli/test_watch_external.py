@@ -38,14 +38,14 @@ class Scripted:
     name = "scripted"
 
     def __init__(self, clock: FakeClock, *states: tuple[JobState, ItemState] | SourceProblem) -> None:
-        self.asked_at: list[int] = []
+        self.polled_at: list[int] = []
         self._clock = clock
         self._states = list(states)
         self.wish_seconds: float | None = None  # with every response
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()
-        self.asked_at.append(now)
+        self.polled_at.append(now)
         state = self._states.pop(0) if len(self._states) > 1 else self._states[0]
         if isinstance(state, SourceProblem):
             return {each.key: state for each in executions}
@@ -126,8 +126,8 @@ class Scene:
     def run(self, **patience: Any) -> WatchResult:
         return self.watch.run(self.execution, WatchLimits(**patience))
 
-    def asked_after(self) -> Iterator[float]:
-        return ((at - self.execution.started_at) / 1000 for at in self.source.asked_at)
+    def poll_times(self) -> Iterator[float]:
+        return ((at - self.execution.started_at) / 1000 for at in self.source.polled_at)
 
 
 def test_a_busy_store_is_reported_once_and_retried() -> None:
@@ -161,7 +161,7 @@ def test_while_another_process_polls_it_waits_and_then_polls_itself() -> None:
     outcome = scene.run()
 
     assert outcome.status is Status.SUCCEEDED
-    assert list(scene.asked_after()) == [5.0]
+    assert list(scene.poll_times()) == [5.0]
 
 
 def test_a_timeout_while_another_process_polls_leaves_it_running() -> None:
@@ -170,7 +170,7 @@ def test_a_timeout_while_another_process_polls_leaves_it_running() -> None:
     scene.store.update(replace(scene.execution, lease_holder="other", lease_until=until))
 
     assert scene.run(timeout_seconds=3.0) == WatchResult(Status.RUNNING)
-    assert scene.source.asked_at == []
+    assert scene.source.polled_at == []
 
 
 def test_a_timeout_while_the_store_is_unavailable_leaves_the_status_unknown() -> None:
@@ -190,7 +190,7 @@ def test_an_end_that_another_process_has_found_is_reported_here_too() -> None:
     other.poll("x-1")
 
     assert scene.run() == WatchResult(Status.SUCCEEDED, Reason.ENDED)
-    assert len(scene.source.asked_at) == 1
+    assert len(scene.source.polled_at) == 1
 
 
 def test_silence_is_counted_from_the_last_change() -> None:
@@ -206,7 +206,7 @@ def test_a_source_that_does_not_respond_is_polled_less_and_less_often() -> None:
 
     scene.run()
 
-    assert list(scene.asked_after()) == [0.0, 15.0, 20.0, 30.0, 50.0]
+    assert list(scene.poll_times()) == [0.0, 15.0, 20.0, 30.0, 50.0]
     assert scene.view.notes == [
         "longwatch: scripted: no response: no. Retrying",
         "longwatch: scripted: responds again after 35.0 s",
@@ -218,4 +218,4 @@ def test_a_timeout_while_the_source_requests_a_pause_sends_no_request() -> None:
     scene.source.wish_seconds = 30.0
 
     assert scene.run(timeout_seconds=3.0) == WatchResult(Status.RUNNING)
-    assert list(scene.asked_after()) == [0.0]
+    assert list(scene.poll_times()) == [0.0]

@@ -117,7 +117,7 @@ class Pollers(RuleBasedStateMachine):
         self.source.set_jobs(*self.truth.values())
 
     @rule(holder=st.sampled_from(POLLERS), throttled=st.booleans())
-    def somebody_asks(self, holder: str, throttled: bool) -> None:
+    def a_poller_sends_a_request(self, holder: str, throttled: bool) -> None:
         poller = self.poller(holder)
         self.source.problem = SourceProblem("throttled", None, True) if throttled else None
         try:
@@ -128,7 +128,7 @@ class Pollers(RuleBasedStateMachine):
             self.in_flight[holder] = (claim, poller.poll_sources([claim])[claim.execution.key])
 
     @rule(holder=st.sampled_from(POLLERS))
-    def somebody_polls(self, holder: str) -> None:
+    def a_poller_polls(self, holder: str) -> None:
         self.source.problem = None
         try:
             self.poller(holder).poll("x-1")
@@ -137,7 +137,7 @@ class Pollers(RuleBasedStateMachine):
 
     @precondition(lambda self: self.in_flight)
     @rule(data=st.data())
-    def an_answer_is_settled(self, data: st.DataObject) -> None:
+    def a_response_is_settled(self, data: st.DataObject) -> None:
         holder = data.draw(st.sampled_from(sorted(self.in_flight)))
         claim, result = self.in_flight.pop(holder)
         try:

@@ -45,7 +45,7 @@ def test_an_execution_whose_poll_is_three_minutes_overdue_is_unwatched() -> None
             named("past it", last_polled_at=NOW - (45 + 180) * SECOND - 1),
             # Its poller takes the lease and dies, again and again.
             named("leased", last_polled_at=START, lease_holder="a", lease_until=NOW + 20 * SECOND),
-            named("told to wait", last_polled_at=START, next_poll_at=NOW + SECOND),
+            named("paused", last_polled_at=START, next_poll_at=NOW + SECOND),
         ],
         NOW,
     )

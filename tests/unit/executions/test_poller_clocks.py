@@ -104,19 +104,19 @@ def test_the_grace_period_is_that_of_the_source_or_of_the_store_for_every_poller
         sources = {"drs": DatedSource(clock, local, job) if by == "source" else ScriptedSource(local, job)}
         pollers.append(Poller(store, journal, sources, clock=local, holder=f"p-{number}"))
 
-    ended_at, first_answer_at = None, None
+    ended_at, first_response_at = None, None
     for number in range(30):
         polled = pollers[number % len(pollers)].poll("x-1")
-        if first_answer_at is None and polled.execution.last_answer_at is not None:
-            first_answer_at = clock.now_ms()
+        if first_response_at is None and polled.execution.last_answer_at is not None:
+            first_response_at = clock.now_ms()
         if polled.result is Result.ENDED:
             ended_at = clock.now_ms()
             break
         clock.advance(POLL_SECONDS)
 
     assert ended_at is not None
-    assert first_answer_at is not None
-    assert ended_at - first_answer_at >= GRACE_MS - 1_000  # a date names the second
+    assert first_response_at is not None
+    assert ended_at - first_response_at >= GRACE_MS - 1_000  # a date names the second
     found = store.get("x-1")
     assert found is not None
     assert found.verdict is not None

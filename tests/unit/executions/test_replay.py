@@ -108,7 +108,7 @@ class Desk:
     def poller(self, holder: str) -> Poller:
         return Poller(self.store, self.journal, {"drs": self.source}, clock=self.clock, holder=holder)
 
-    def die_after_telling(self) -> None:
+    def die_after_reporting(self) -> None:
         claim = self.poller("dead").claim("x-1")
         assert isinstance(claim, Claim)
         at = self.clock.now_ms()
@@ -125,7 +125,7 @@ class Desk:
 
 def test_a_job_that_is_forgotten_after_it_was_reported_still_ends() -> None:
     desk = Desk()
-    desk.die_after_telling()
+    desk.die_after_reporting()
     desk.source.set_jobs()
 
     polled = desk.poller("next").poll("x-1")
@@ -135,7 +135,7 @@ def test_a_job_that_is_forgotten_after_it_was_reported_still_ends() -> None:
 
 def test_reported_events_are_applied_although_the_source_does_not_respond() -> None:
     desk = Desk()
-    desk.die_after_telling()
+    desk.die_after_reporting()
     desk.source.problem = SourceProblem("throttled")
 
     desk.poller("next").poll("x-1")
@@ -145,7 +145,7 @@ def test_reported_events_are_applied_although_the_source_does_not_respond() -> N
 
 def test_a_response_older_than_the_reported_events_concludes_nothing() -> None:
     desk = Desk()
-    desk.die_after_telling()
+    desk.die_after_reporting()
     late = desk.poller("late")
     claim = late.claim("x-1")
     assert isinstance(claim, Claim)

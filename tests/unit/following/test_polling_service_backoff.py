@@ -28,7 +28,7 @@ class TestQ4Backoff:
         def fail_now(each: Event) -> None:
             if each == first:
                 polled.fail(Unreachable("away"), times=8)
-                polled.asked_at.clear()
+                polled.polled_at.clear()
 
         with virtual_service(polled) as service:
             service.on_event(fail_now)
@@ -39,7 +39,9 @@ class TestQ4Backoff:
             journal.append(second)
             service.wait(PATIENCE_SECONDS)
 
-        waits = [after - before for before, after in zip(polled.asked_at, polled.asked_at[1:], strict=False)]
+        waits = [
+            after - before for before, after in zip(polled.polled_at, polled.polled_at[1:], strict=False)
+        ]
         assert waits[:8] == pytest.approx([1, 2, 4, 8, 16, 30, 30, 30], abs=0.02)
         assert max(waits[8:]) <= 0.52
         assert [str(error) for error in errors.values] == ["away"] * 8
@@ -60,7 +62,7 @@ class TestQ4Backoff:
 
         assert received.values == story
         assert len(errors.values) == 3
-        assert faulty.asked_at[:4] == pytest.approx([0, 1, 3, 7], abs=0.05)
+        assert faulty.polled_at[:4] == pytest.approx([0, 1, 3, 7], abs=0.05)
 
     def test_failures_are_logged_without_an_error_listener(
         self, journal: MemoryJournal, received: Received[Event], caplog: pytest.LogCaptureFixture
@@ -102,9 +104,11 @@ class TestQ4Backoff:
             service.on_event(received)
             service.start_polling("wf-1")
             received.has(1)
-            while len(polled.asked_at) < 12:
+            while len(polled.polled_at) < 12:
                 journal.append([event("wf-1", NOW)])
                 received.has(len(received.values) + 1)
 
-        waits = [after - before for before, after in zip(polled.asked_at, polled.asked_at[1:], strict=False)]
+        waits = [
+            after - before for before, after in zip(polled.polled_at, polled.polled_at[1:], strict=False)
+        ]
         assert waits[1:10] == pytest.approx([0.5] * 9, abs=0.02)

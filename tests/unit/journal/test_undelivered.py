@@ -45,11 +45,11 @@ def test_events_may_wait_in_a_directory_of_another_user(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         private.chmod(0o000)
 
-    asked = subprocess.run(
+    checked = subprocess.run(
         [sys.executable, "-c", ASK_AS_ANOTHER_USER, str(private / "outbox.db")],
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert asked.stdout == "True\n", asked.stderr
+    assert checked.stdout == "True\n", checked.stderr

@@ -74,12 +74,12 @@ def test_calls_of_a_recorder_keep_what_they_state() -> None:
     assert run.calls["tool"].parent_call_id == "http"
 
 
-@given(data=st.data(), told=strategies.linked_calls())
-def test_any_order_of_arrival_gives_the_same_tree(data: st.DataObject, told: Sequence[Event]) -> None:
+@given(data=st.data(), events=strategies.linked_calls())
+def test_any_order_of_arrival_gives_the_same_tree(data: st.DataObject, events: Sequence[Event]) -> None:
     run: Run | None = None
-    for batch in data.draw(strategies.batches(told)):
+    for batch in data.draw(strategies.batches(events)):
         run = fold(batch, run)
 
-    assert run == fold(told)
+    assert run == fold(events)
     assert run is not None
-    assert run.calls == folded(*told).calls
+    assert run.calls == folded(*events).calls

@@ -100,7 +100,7 @@ def test_merging_a_part_again_changes_nothing() -> None:
     assert merge_waits(both, start) == merge_waits(start, both) == both
 
 
-def test_open_waits_are_stored_before_ended_ones() -> None:
+def test_open_waits_are_preferred_to_ended_ones() -> None:
     ended = [Wait(f"e-{n}", "lock", since=1_000 + n, ended_at=2_000 + n) for n in range(100)]
 
     found = reduce(merge_waits, [(each,) for each in ended], waits_of([WAITS]))

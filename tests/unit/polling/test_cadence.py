@@ -17,8 +17,8 @@ def test_while_all_is_well_the_schedule_decides() -> None:
 def test_while_it_fails_the_backoff_decides_and_one_success_ends_that() -> None:
     cadence, delays = ALWAYS_500_MS, []
 
-    for answered in (True, False, False, False, True, False, True):
-        cadence = cadence.succeeded(0) if answered else cadence.failed()
+    for succeeded in (True, False, False, False, True, False, True):
+        cadence = cadence.succeeded(0) if succeeded else cadence.failed()
         delays.append(cadence.next_delay)
 
     assert delays == [0.5, 1, 2, 4, 0.5, 1, 0.5]

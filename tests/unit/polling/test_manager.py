@@ -255,11 +255,11 @@ async def test_at_most_three_requests_are_in_flight(manager: PollingManager) -> 
 
 
 async def test_waiting_keys_are_served_in_the_order_in_which_they_fell_due() -> None:
-    asked = list[str]()
+    requested = list[str]()
 
     def poll_of(key: str) -> Callable[[], Coroutine[Any, Any, None]]:
         async def poll() -> None:
-            asked.append(key)
+            requested.append(key)
             await asyncio.sleep(1)
 
         return poll
@@ -269,7 +269,7 @@ async def test_waiting_keys_are_served_in_the_order_in_which_they_fell_due() -> 
             manager.register(key, poll_of(key), 0.1)
         await asyncio.sleep(14.5)
 
-    assert "".join(asked) == "abcdeabcdeabcde"
+    assert "".join(requested) == "abcdeabcdeabcde"
 
 
 async def test_lag_is_how_late_a_poll_began(manager: PollingManager) -> None:

@@ -140,7 +140,7 @@ class World:
 
 
 @dataclass
-class Somebody:
+class Subscriber:
     """A subscriber that checks whatever it receives."""
 
     world: World
@@ -151,11 +151,11 @@ class Somebody:
     left: bool = False
 
     def receive(self, started: int) -> None:
-        self.world.check(not self.left, "told after leaving")
+        self.world.check(not self.left, "notified after leaving")
         fetched = self.key in self.world.fetched
-        self.world.check(fetched or started > self.life_began, "told what was asked before")
+        self.world.check(fetched or started > self.life_began, "received a result that was requested before")
         self.world.check(
-            not self.received or started > self.received[-1], "told an older answer after a newer one"
+            not self.received or started > self.received[-1], "received an older result after a newer one"
         )
         self.received.append(started)
 
@@ -187,17 +187,17 @@ def test_whatever_happens_nothing_is_stale_and_everything_continues_and_ends(
 
 
 async def _live(seconds: dict[int, float], steps: list[Any]) -> None:
-    world, people, fetches = World(seconds), list[Somebody](), list[asyncio.Task[Any]]()
+    world, people, fetches = World(seconds), list[Subscriber](), list[asyncio.Task[Any]]()
     manager = PollingManager()
 
-    def here(key: int) -> list[Somebody]:
+    def here(key: int) -> list[Subscriber]:
         return [person for person in people if person.key == key and not person.left]
 
     for step in steps:
         match step:
             case "register", key, interval:
                 there = here(key)
-                person = Somebody(world, key, there[0].life_began if there else world.tick())
+                person = Subscriber(world, key, there[0].life_began if there else world.tick())
                 person.registration = manager.register(
                     key, world.poll_of(key), interval, on_result=person.receive, on_error=lambda error: None
                 )
@@ -236,7 +236,7 @@ async def _live(seconds: dict[int, float], steps: list[Any]) -> None:
         assert metrics.in_flight <= 3
         assert metrics.subscribers == sum(not person.left for person in people)
 
-    await _goes_on(manager, world, people)
+    await _continues(manager, world, people)
     await _ends(manager, people, fetches)
 
     assert world.mistakes == []
@@ -248,7 +248,7 @@ async def _settled() -> None:
         await asyncio.sleep(0)
 
 
-async def _goes_on(manager: PollingManager, world: World, people: list[Somebody]) -> None:
+async def _continues(manager: PollingManager, world: World, people: list[Subscriber]) -> None:
     """When all is well again, every subscriber that is left receives something new."""
     world.failing.clear()
     world.seconds = dict.fromkeys(world.seconds, 0.0)
@@ -263,7 +263,7 @@ async def _goes_on(manager: PollingManager, world: World, people: list[Somebody]
         assert person.left or person.received[-1] > since
 
 
-async def _ends(manager: PollingManager, people: list[Somebody], fetches: list[asyncio.Task[Any]]) -> None:
+async def _ends(manager: PollingManager, people: list[Subscriber], fetches: list[asyncio.Task[Any]]) -> None:
     for person in people:
         assert person.registration is not None
         person.registration.dispose()

@@ -158,12 +158,12 @@ def test_installing_twice_wraps_once(configured: Recorder) -> None:
 def test_the_writer_itself_belongs_to_no_run(configured: Recorder) -> None:
     seen: list[str | None] = []
 
-    class Looking(MemoryJournal):
+    class ScopeJournal(MemoryJournal):
         def append(self, events: object) -> None:
             seen.append(run_here())
             super().append(events)  # type: ignore[arg-type]
 
-    configure(Looking(), settings=configured.settings)
+    configure(ScopeJournal(), settings=configured.settings)
     with longwatch.run():
         longwatch.record("step")
         longwatch.flush()

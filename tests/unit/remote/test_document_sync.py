@@ -182,10 +182,10 @@ async def test_a_pull_that_fails_is_retried(page: Page, server: Server) -> None:
     server.is_away = False
     await asyncio.sleep(31)
 
-    asked = len(server.requests)
+    before = len(server.requests)
     doc = await page.polling.document("a.md")
     assert str(doc.get("content", type=Text)) == "from elsewhere"
-    assert len(server.requests) == asked  # it was there already
+    assert len(server.requests) == before  # it was there already
 
 
 async def test_a_pause_holds_back_pulls_but_not_edits(page: Page, server: Server) -> None:
@@ -218,9 +218,9 @@ async def test_stopping_in_an_outage_sends_the_edits_after_it(page: Page, server
     await asyncio.sleep(31)
 
     assert server.text() == "typed offline"
-    asked = len(server.requests)
+    before = len(server.requests)
     await asyncio.sleep(HOUR)
-    assert len(server.requests) == asked
+    assert len(server.requests) == before
 
 
 async def test_leaving_the_block_sends_the_last_edit(page: Page, server: Server) -> None:

@@ -56,11 +56,11 @@ async def test_the_application_is_done_before_a_slow_client_has_read_anything() 
         if message["type"] == "http.response.body":
             await may_read.wait()
 
-    answering = asyncio.create_task(SpooledBodies(app, large_bytes=1_000)(SCOPE, receive, send))
+    sending = asyncio.create_task(SpooledBodies(app, large_bytes=1_000)(SCOPE, receive, send))
     async with asyncio.timeout(PATIENCE_SECONDS):
         await done.wait()
     may_read.set()
-    await answering
+    await sending
 
 
 async def test_a_stream_passes_piece_by_piece() -> None:

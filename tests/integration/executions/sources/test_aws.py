@@ -193,13 +193,13 @@ def test_many_builds_are_polled_in_one_call_and_each_has_its_own_response(world:
 
     states = {key.execution_id: _state(response) for key, response in results.items()}
     assert states == {"x-demo:1": JobState.STARTED, "x-demo:2": JobState.FINISHED, "x-demo:3": None}
-    assert [asked["ids"] for _, asked in service.calls] == [["demo:1", "demo:2", "demo:3"]]
+    assert [request["ids"] for _, request in service.calls] == [["demo:1", "demo:2", "demo:3"]]
 
 
 def test_a_refused_id_affects_none_of_the_others(world: World) -> None:
     service, source = world.make("batch")
     service.answer(
-        "DescribeJobs", lambda asked: {"jobs": [batch_job(each, "RUNNING") for each in asked["jobs"]]}
+        "DescribeJobs", lambda request: {"jobs": [batch_job(each, "RUNNING") for each in request["jobs"]]}
     )
     service.fail("ClientException", "bad id")  # for both
     service.fail("ClientException", "bad id")  # for the first alone
@@ -260,7 +260,7 @@ def test_a_stack_is_watched_with_its_resources_over_all_pages(world: World, cloc
         "Queue in_progress",
         "Queue succeeded",
     ]
-    names = [asked["StackName"] for operation, asked in service.calls if operation == "DescribeStacks"]
+    names = [request["StackName"] for operation, request in service.calls if operation == "DescribeStacks"]
     assert names == ["shop", STACK, STACK]
 
 

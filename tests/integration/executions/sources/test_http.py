@@ -34,14 +34,14 @@ def begun(source: DeclaredSource, what: str) -> Execution:
     return found
 
 
-def answered(source: DeclaredSource, execution: Execution) -> SourceResponse:
+def poll_once(source: DeclaredSource, execution: Execution) -> SourceResponse:
     result = source.poll([execution])[execution.key]
     assert isinstance(result, SourceResponse), result
     return result
 
 
 def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
-    (job,) = answered(source, begun(source, url)).jobs.values()
+    (job,) = poll_once(source, begun(source, url)).jobs.values()
     return job.source_status, job.items[0].state
 
 
@@ -191,7 +191,7 @@ def test_a_requested_pause_is_honoured(endpoint: Endpoint) -> None:
     endpoint.returns(Reply(202, headers={"Retry-After": "120"}))
     source = source_of()
 
-    response = answered(source, begun(source, f"{endpoint.url}/job"))
+    response = poll_once(source, begun(source, f"{endpoint.url}/job"))
 
     assert response.next_at == response.at + 120_000
 
@@ -201,7 +201,7 @@ def test_the_polling_interval_is_the_declared_one(endpoint: Endpoint) -> None:
     source = source_of()
     execution = begun(source, f"{endpoint.url}/job")
 
-    waits, runs = answered(source, execution), answered(source, execution)
+    waits, runs = poll_once(source, execution), poll_once(source, execution)
 
     assert waits.next_at == waits.at + 15_000
     assert runs.next_at == runs.at + 10_000
@@ -239,7 +239,7 @@ def test_an_unchanged_response_is_not_sent_again(endpoint: Endpoint) -> None:
     source = source_of()
     execution = begun(source, f"{endpoint.url}/job")
 
-    same, new = answered(source, execution), answered(source, execution)
+    same, new = poll_once(source, execution), poll_once(source, execution)
 
     assert [job.state for job in same.jobs.values()] == [JobState.STARTED]
     assert [job.state for job in new.jobs.values()] == [JobState.FINISHED]
@@ -265,7 +265,7 @@ def test_a_declared_endpoint_puts_the_id_into_its_url_and_secrets_into_headers(
     )
 
     execution = begun(source, "my app/4 2")
-    (job,) = answered(source, execution).jobs.values()
+    (job,) = poll_once(source, execution).jobs.values()
 
     assert execution.execution_id == "jobs:my app/4 2"
     assert endpoint.requests[0][0] == "/my%20app/runs/4%202"
@@ -328,10 +328,10 @@ def test_an_endpoint_that_hangs_holds_up_no_other(
     endpoint.returns({"status": "running"})
     elsewhere.returns({"status": "running"})
     source = source_of()
-    hanging, answering = begun(source, f"{endpoint.url}/1"), begun(source, f"{elsewhere.url}/2")
+    hanging, responding = begun(source, f"{endpoint.url}/1"), begun(source, f"{elsewhere.url}/2")
     endpoint.returns(Reply(late=True))
 
-    results = source.poll([hanging, answering])
+    results = source.poll([hanging, responding])
 
     assert isinstance(results[hanging.key], SourceProblem)
-    assert isinstance(results[answering.key], SourceResponse)
+    assert isinstance(results[responding.key], SourceResponse)

@@ -64,7 +64,7 @@ class Family:
         os.kill(self.child, signal.SIGKILL)
         self._wait()
 
-    def ask(self) -> None:
+    def collect(self) -> None:
         """The parent collects its exit status, after which nothing is left of it."""
         _pipe(self.parent.stdin).write("\n")
         _pipe(self.parent.stdin).flush()
@@ -170,7 +170,7 @@ def test_after_its_parent_has_collected_it_the_exit_status_comes_from_the_kernel
     seen(source, execution)
     watched.end_child()
 
-    watched.ask()
+    watched.collect()
 
     release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
     found = seen(source, execution)
@@ -189,7 +189,7 @@ def test_an_exit_that_was_not_observed_is_reported_as_unknown(families: ExitStac
     store.add(execution)
     first.close()
     watched.end_child()
-    watched.ask()
+    watched.collect()
     later = ProcessSource(clock=clock)
 
     polled = Poller(store, journal, {"process": later}, clock=clock).poll(execution.execution_id)

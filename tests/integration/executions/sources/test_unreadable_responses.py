@@ -56,7 +56,7 @@ def drs(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
 def test_drs_loses_no_job_by_an_unreadable_response(drs: AwsService, clock: FakeClock, body: bytes) -> None:
     drs.send(body)
 
-    problem = asked(clock)
+    problem = poll_once(clock)
 
     assert isinstance(problem, SourceProblem)
     assert not problem.lasting
@@ -90,7 +90,7 @@ def test_a_declared_service_loses_no_job_by_an_unreadable_first_response(
 def test_an_error_whose_body_is_not_an_object_is_still_an_error(drs: AwsService, clock: FakeClock) -> None:
     drs.send(b"[]", status=503, headers={"Retry-After": "9"})
 
-    problem = asked(clock)
+    problem = poll_once(clock)
 
     assert isinstance(problem, SourceProblem)
     assert (problem.retry_after_seconds, problem.lasting) == (9.0, False)
@@ -106,7 +106,7 @@ def test_retry_after_is_read_where_the_model_has_a_whole_number(
     headers = {"Retry-After": header, "x-amzn-ErrorType": "InternalServerException"}
     drs.send(b"{}", status=500, headers=headers)
 
-    problem = asked(clock)
+    problem = poll_once(clock)
 
     assert isinstance(problem, SourceProblem)
     assert (problem.retry_after_seconds, problem.lasting) == (seconds, False)
@@ -132,10 +132,10 @@ def test_an_unreadable_log_costs_only_the_reasons(drs: AwsService, clock: FakeCl
     drs.send(FINISHED)
     drs.send(body)
 
-    assert isinstance(asked(clock), SourceResponse)
+    assert isinstance(poll_once(clock), SourceResponse)
 
 
-def asked(clock: FakeClock) -> SourceResult:
+def poll_once(clock: FakeClock) -> SourceResult:
     source = DrsSource(clock=clock)
     (result,) = source.poll([one()]).values()
     source.close()

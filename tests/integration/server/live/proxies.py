@@ -71,14 +71,14 @@ class BadProxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble
     ) -> None:
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.target)
-        asking = asyncio.create_task(_copy(reader, server_writer))
-        answering = asyncio.create_task(_answer(server_reader, writer, trouble))
+        upstream = asyncio.create_task(_copy(reader, server_writer))
+        downstream = asyncio.create_task(_pass_responses(server_reader, writer, trouble))
         try:
-            await asyncio.wait((asking, answering), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((upstream, downstream), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (asking, answering):
+            for task in (upstream, downstream):
                 task.cancel()
-            await asyncio.gather(asking, answering, return_exceptions=True)
+            await asyncio.gather(upstream, downstream, return_exceptions=True)
             server_writer.close()
 
 
@@ -88,7 +88,9 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble) -> None:
+async def _pass_responses(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble
+) -> None:
     passed, held = 0, b""
     while True:
         try:

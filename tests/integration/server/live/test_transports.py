@@ -139,10 +139,10 @@ async def test_a_long_poll_waits_for_news_and_returns_them(
     parameters = {"topic": f"run:{run_id}", "wait": "25"}
     first = (await http.get("/api/feed", params=parameters)).json()
 
-    asking = asyncio.create_task(http.get("/api/feed", params={**parameters, "after": first["cursor"]}))
+    pending = asyncio.create_task(http.get("/api/feed", params={**parameters, "after": first["cursor"]}))
     await asyncio.sleep(0)
     await asyncio.to_thread(shared_journal.append, events[1:])
-    second = (await asking).json()
+    second = (await pending).json()
 
     event_ids = [
         message["data"]["event"]["event_id"] for message in second["messages"] if message["event"] == "event"

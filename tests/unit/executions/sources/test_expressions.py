@@ -5,13 +5,13 @@ import pytest
 from longwatch.errors import InvalidInput
 from longwatch.executions.sources.expressions import parse_path, value_at
 
-ANSWER = {"job": {"steps": [{"name": "a"}, {"name": "b"}], "a.b": 1, "done": False, "none": None}}
+RESPONSE = {"job": {"steps": [{"name": "a"}, {"name": "b"}], "a.b": 1, "done": False, "none": None}}
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("", ANSWER),
+        ("", RESPONSE),
         ("job.steps[0].name", "a"),
         ("job.steps[-1].name", "b"),
         ('job."a.b"', 1),
@@ -25,7 +25,7 @@ ANSWER = {"job": {"steps": [{"name": "a"}, {"name": "b"}], "a.b": 1, "done": Fal
     ],
 )
 def test_a_path_leads_to_a_value_or_to_nothing(path: str, value: object) -> None:
-    assert value_at(ANSWER, path) == value
+    assert value_at(RESPONSE, path) == value
 
 
 def test_the_first_item_of_a_response_that_is_a_list_has_no_name_before_it() -> None:

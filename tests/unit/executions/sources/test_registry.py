@@ -181,9 +181,9 @@ def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
     execution = mine_begun(sources()["mine"])
     assert isinstance(source, Starter)
 
-    asked, begun = source.poll([execution])[execution.key], source.begin("7")
+    polled, begun = source.poll([execution])[execution.key], source.begin("7")
 
-    for problem in (asked, begun):
+    for problem in (polled, begun):
         assert isinstance(problem, SourceProblem)
         assert problem.lasting
         assert f"Source {name!r} of package acme-sources failed" in problem.message

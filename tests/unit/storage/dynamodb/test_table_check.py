@@ -18,7 +18,7 @@ from longwatch.storage.dynamodb.table_check import TableReport, check_table
 from longwatch.storage.urls import TableAddress
 from tests.engines.start import free_port
 
-Answer = tuple[int, dict[str, Any] | str]
+Response = tuple[int, dict[str, Any] | str]
 
 NOW_SECONDS = 1_700_000_000
 WORKFLOW_KEYS = {"workflow_id": ("S", "HASH"), "timestamp": ("N", "RANGE")}
@@ -41,7 +41,7 @@ class StoppedClock:
 class Service(ThreadingHTTPServer):
     """Responds to each operation as the test defined it."""
 
-    responses: dict[str, Answer]
+    responses: dict[str, Response]
 
     @property
     def url(self) -> str:
@@ -79,7 +79,7 @@ def service() -> Iterator[Service]:
         server.server_close()
 
 
-def table(status: str = "ACTIVE", keys: dict[str, tuple[str, str]] = WORKFLOW_KEYS) -> Answer:
+def table(status: str = "ACTIVE", keys: dict[str, tuple[str, str]] = WORKFLOW_KEYS) -> Response:
     return 200, {
         "Table": {
             "TableStatus": status,
@@ -93,11 +93,11 @@ def table(status: str = "ACTIVE", keys: dict[str, tuple[str, str]] = WORKFLOW_KE
     }
 
 
-def time_to_live(status: str = "ENABLED", attribute: str = "ttl") -> Answer:
+def time_to_live(status: str = "ENABLED", attribute: str = "ttl") -> Response:
     return 200, {"TimeToLiveDescription": {"TimeToLiveStatus": status, "AttributeName": attribute}}
 
 
-def refusal(code: str, message: str = "because", *, status: int = 400) -> Answer:
+def refusal(code: str, message: str = "because", *, status: int = 400) -> Response:
     return status, {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
 
 
@@ -297,7 +297,7 @@ def test_a_refused_connection_is_unreachable() -> None:
     ],
     ids=["internal error", "throttled", "a proxy's page", "Invalid response from DynamoDB"],
 )
-def test_a_service_that_can_not_respond_is_unreachable(service: Service, response: Answer) -> None:
+def test_a_service_that_can_not_respond_is_unreachable(service: Service, response: Response) -> None:
     service.responses["DescribeTable"] = response
 
     assert problem_of(service).kind == "unreachable"
