@@ -199,3 +199,54 @@ def linked_calls(draw: st.DrawFn) -> Sequence[Event]:
         )
         for index, (type_, at, span, parent, producer) in enumerate(drawn)
     ]
+
+
+MODEL_FIELDS: tuple[dict[str, object], ...] = (  # payloads of model calls
+    {"status": "started", "model": "small", "provider": "openai", "operation": "chat", "recorded_by": "crew"},
+    {"status": "started", "model": "large"},
+    {"status": "completed", "model": "small", "response_id": "r1", "recorded_by": "otel", "input_tokens": 7},
+    {"status": "completed", "response_id": "r1", "recorded_by": "openai", "output_tokens": 2.9},
+    {"status": "completed", "response_id": "r1", "recorded_by": "crew", "finish_reasons": ["stop", 1]},
+    {"status": "completed", "response_id": "r2", "same_as": "c1", "chunk_count": 3.5},
+    {"status": "completed", "same_as": "c2", "time_to_first_token_ms": 1.5, "cache_read_input_tokens": 4},
+    {"status": "failed", "model": "large", "error": "overloaded", "cache_write_tokens": -1},
+    {"reason": "approval", "detail": "deploy", "duration_ms": 2.5},
+    {"reason": "lock", "duration_ms": 1.5},
+    {"status": "completed"},
+)
+
+
+@st.composite
+def model_calls(draw: st.DrawFn) -> Sequence[Event]:
+    """Calls of models, some recorded twice and below each other, and waits."""
+    types = ("model_call", "model_call", "model_call", "waiting_started", "waiting_ended", "tool_call")
+    others = ("workflow_start", "workflow_complete", "producer_closed")
+    calls = st.sampled_from(["c1", "c2", "c3", "c4"])
+    told = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from((*types, *others)),
+                st.integers(1000, 1004),
+                st.sampled_from(MODEL_FIELDS),
+                st.none() | calls,
+                st.none() | calls,
+                st.sampled_from([None, "p", "q"]),
+            ),
+            min_size=1,
+            max_size=14,
+        )
+    )
+    return [
+        Event(
+            run_id=RUN_ID,
+            event_id=f"{index}",
+            type=type_,
+            occurred_at=at,
+            payload=said,
+            call_id=call_id,
+            parent_call_id=parent,
+            producer=producer,
+            number=None if producer is None else index + 1,
+        )
+        for index, (type_, at, said, call_id, parent, producer) in enumerate(told)
+    ]

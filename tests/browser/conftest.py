@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(folder: Path) -> Iterator[Served]:
     """A server with runs of every sort and a project. Modules that change it use names of their own."""
     with SqliteJournal(folder / "runs.db") as journal:
-        for story in (stories.finished(), stories.running(), stories.failed()):
+        for story in (stories.finished(), stories.running(), stories.failed(), stories.modelled()):
             journal.append(story.events)
     served = Served(folder / "runs.db")
     served.start()

@@ -62,6 +62,48 @@ def running(run_id: str = "wf-running") -> Story:
     return story
 
 
+QUESTION = [
+    {"role": "system", "content": "You write short reports."},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "What is on this map?"},
+            {"type": "image", "media_type": "image/png", "size": 34_120},
+        ],
+    },
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_call", "id": "k1", "name": "read_map", "arguments": {"sheet": "NO2"}}],
+    },
+    {"role": "tool", "content": [{"type": "tool_result", "id": "k1", "content": "12 lines, 4 stations"}]},
+]
+ANSWER = [{"role": "assistant", "content": "A grid with four stations."}]
+
+
+def modelled(run_id: str = "wf-models") -> Story:
+    """A run that has called two models and waited, and waits again."""
+    story = Story(run_id, at=now_ms() - 1_200_000)
+    chat = {"operation": "chat", "provider": "openai", "recorded_by": "openai"}
+    story.add("workflow_start", {"kind": "workflow", "name": "map report"})
+    story.add("agent_start", {"status": "started"}, after=100, agent="cartographer", call="a1")
+    ask = {**chat, "status": "started", "model": "large-1", "parameters": {"temperature": 0.2}}
+    story.add("model_call", {**ask, "input": QUESTION}, after=200, call="m1", parent="a1")
+    counts = {"input_tokens": 1_204, "cache_read_tokens": 1_000, "output_tokens": 96, "reasoning_tokens": 40}
+    ended = {"duration_ms": 60_000, "time_to_first_token_ms": 15_000, "finish_reasons": ["stop"]}
+    large = {**chat, "status": "completed", "model": "large-1", "response_model": "large-1-2026", **counts}
+    story.add("model_call", {**large, **ended, "output": ANSWER}, after=60_000, call="m1", parent="a1")
+    wait = {"reason": "approval", "detail": "publish the map"}
+    story.add("waiting_started", wait, after=1_000, call="w1", parent="a1")
+    story.add("waiting_ended", {**wait, "duration_ms": 300_000}, after=300_000, call="w1", parent="a1")
+    small = {**chat, "model": "small-1"}
+    story.add("model_call", {**small, "status": "started", "input": "Shorten it."}, call="m2", parent="a1")
+    failed = {"status": "failed", "error_message": "429 rate limit", "duration_ms": 30_000}
+    story.add("model_call", {**small, **failed}, after=30_000, call="m2", parent="a1")
+    story.add("model_call", {**small, "status": "started"}, after=1_000, call="m3", parent="a1")
+    story.add("waiting_started", {"reason": "answer"}, after=100, call="w2", parent="a1")
+    return story
+
+
 def failed(run_id: str = "wf-failed") -> Story:
     story = Story(run_id, at=now_ms() - 300_000)
     story.add("workflow_start", {"kind": "workflow", "name": "export the bills"})

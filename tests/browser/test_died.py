@@ -83,7 +83,7 @@ def test_a_call_without_an_end_is_abandoned_in_every_view(killed: str, open_page
     expect(page.locator(".bar.is-abandoned")).to_have_count(1)
     expect(page.locator(".now")).to_be_hidden()
 
-    page.get_by_role("tab", name="Tool calls").click()
+    page.get_by_role("tab", name="Calls").click()
     page.get_by_role("button", name="Without an end").click()
 
     expect(page.locator(".call-rows .call-row")).to_contain_text("abandoned")

@@ -40,7 +40,7 @@ def test_a_report_opens_from_a_disk_and_makes_no_request(report: Path, open_page
 
     expect(page.locator("lw-run-head")).to_contain_text("write the handbook")
     expect(page.locator(".log-row")).to_have_count(11)
-    for tab, row in (("Timeline", ".bar-row"), ("Tool calls", ".call-rows .call-row"), ("Graph", ".node")):
+    for tab, row in (("Timeline", ".bar-row"), ("Calls", ".call-rows .call-row"), ("Graph", ".node")):
         page.get_by_role("tab", name=tab).click()
         expect(page.locator(row).first).to_be_visible()
     assert requested == [f"file://{report}"]

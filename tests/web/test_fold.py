@@ -76,7 +76,7 @@ def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
     run = fold(events)
     assert run is not None
     view = dict(vars(RunDetails.of_attempt(run, run, now_ms=now_ms)))
-    for name in ("attempt", "usage", "usage_by_agent", "waiting", "waiting_ms"):  # only the server has them
+    for name in ("attempt", "usage", "usage_by_agent"):  # the server totals them, because it has the prices
         del view[name]
     return json.loads(json.dumps(view, default=vars))
 
@@ -97,6 +97,15 @@ def test_both_folds_find_the_same_parents_and_agents(
     batches = data.draw(strategies.batches(events))
 
     assert folded_in(browser, batches) == folded_here(events)
+
+
+@given(data=st.data(), told=strategies.model_calls())
+def test_both_folds_agree_on_calls_of_models_and_on_waits(
+    browser: NodeLines, data: st.DataObject, told: Sequence[Event]
+) -> None:
+    batches = data.draw(strategies.batches(told))
+
+    assert folded_in(browser, batches) == folded_here(told)
 
 
 @st.composite

@@ -4,14 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any
 
 from longwatch.model.json_schema import STRICT, JsonSchema
 from longwatch.model.model_calls import ModelFacts
-from longwatch.model.prices import CURRENCY, NO_PRICES, Prices, UsageTotals, totals
+from longwatch.model.prices import CURRENCY, NO_PRICES, Price, Prices, UsageTotals, totals
 from longwatch.model.run import Call
-from longwatch.model.usage import NO_USAGE, Usage
+from longwatch.model.usage import NO_USAGE, TokenGroup, Usage
 from longwatch.model.waiting import Wait
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateView:
+    """The price of a million tokens of one model, in US dollars; null: not known."""
+
+    __pydantic_config__ = STRICT
+
+    provider: str
+    model: Annotated[str, JsonSchema("As requested.")]
+    response_model: Annotated[str, JsonSchema("Empty if it is the requested one.")]
+    size: Annotated[int, JsonSchema("For calls with more input tokens than this.")]
+    input: float | None
+    output: float | None
+    cache_read: float | None
+    cache_write: float | None
+
+    @classmethod
+    def of(cls, group: TokenGroup, price: Price) -> RateView:
+        rate = price.at_size(group.size)
+        return cls(
+            provider=group.provider,
+            model=group.model,
+            response_model=group.response_model,
+            size=group.size,
+            input=_number(rate.input),
+            output=_number(rate.output),
+            cache_read=_number(rate.cache_read),
+            cache_write=_number(rate.cache_write),
+        )
+
+
+def _number(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def _rates(usage: Usage, prices: Prices) -> list[RateView]:
+    """One rate for each model of the usage that has a known price."""
+    groups = {group._replace(reads_cache=False, writes_cache=False) for group in usage.tokens}
+    priced = ((group, prices.price_of(group)) for group in sorted(groups))
+    return [RateView.of(group, price) for group, price in priced if price is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +72,15 @@ class UsageView:
     cost: Annotated[float | None, JsonSchema("Of the priced calls; null without any.")]
     priced_calls: Annotated[int, JsonSchema("Calls whose cost is in the sum.")]
     currency: str
+    rates: Annotated[list[RateView], JsonSchema("Of the models with a known price, to price single calls.")]
 
     @classmethod
     def of(cls, usage: Usage, prices: Prices = NO_PRICES) -> UsageView | None:
         """The sums of a usage; None without a model call."""
-        return cls.of_totals(totals(usage, prices)) if usage else None
+        return cls.of_totals(totals(usage, prices), _rates(usage, prices)) if usage else None
 
     @classmethod
-    def of_totals(cls, sums: UsageTotals) -> UsageView:
+    def of_totals(cls, sums: UsageTotals, rates: list[RateView] | None = None) -> UsageView:
         return cls(
             model_calls=sums.model_calls,
             calls_with_tokens=sums.calls_with_tokens,
@@ -49,6 +92,7 @@ class UsageView:
             cost=None if sums.cost is None else float(sums.cost),
             priced_calls=sums.priced_calls,
             currency=CURRENCY,
+            rates=rates or [],
         )
 
 

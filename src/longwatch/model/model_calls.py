@@ -6,7 +6,7 @@ record counts, and the response ID identifies the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from longwatch.model.event import number_of, text_of
@@ -45,7 +45,7 @@ class ModelFacts:
             response_id=text_of(payload, "response_id"),
             same_as=text_of(payload, "same_as"),
             recorded_by=text_of(payload, "recorded_by"),
-            finish_reasons=tuple(map(str, reasons)) if isinstance(reasons, list | tuple) else None,
+            finish_reasons=_texts(reasons) if isinstance(reasons, list | tuple) else None,
             time_to_first_token_ms=number_of(payload, "time_to_first_token_ms"),
             chunk_count=None if chunks is None else int(chunks),
             usage=usage_of(payload),
@@ -77,6 +77,10 @@ class ModelFacts:
         missing = [each.name for each in fields(self) if getattr(self, each.name) is None]
         found = {name: value for name in missing if (value := getattr(other, name)) is not None}
         return replace(self, **found) if found else self
+
+
+def _texts(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))
 
 
 def name_of_model(payload: Mapping[str, object]) -> str:

@@ -44,6 +44,13 @@ class ModelUsage:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
+    @property
+    def total_tokens(self) -> int | None:
+        """Input and output together; None if neither is known."""
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
     def fields(self) -> dict[str, int]:
         """The fields of an event, without unknown counts."""
         counts = {name: getattr(self, name) for name in TOKEN_FIELDS}
@@ -215,7 +222,7 @@ class UsageCounter:
             self._add_call(payload)
         elif event.type == "turn_result":
             self._add_report(event.run_id, _report_of(payload))
-        elif event.type == "block" and payload.get("kind") in _OF_MODEL:
+        elif event.type == "block" and text_of(payload, "kind") in _OF_MODEL:
             self._add_report(
                 event.run_id, NO_REPORT
             )  # a model was called, whether its agent reports it or not

@@ -103,7 +103,7 @@ def run_lines(
     lines = header(
         run, now_ms=now_ms, width=width, zone=zone, attempt=attempt, observed=observed, prices=prices
     )
-    tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most)
+    tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most, prices=prices)
     lines.append([Segment("")])
     if tree:
         return [*lines, *tree], left_out

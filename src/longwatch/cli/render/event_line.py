@@ -110,6 +110,9 @@ def event_text(event: Event) -> str:
             parts.append(duration_text(mark.duration_ms))
         if mark.error:
             parts.append(mark.error)
+        used = mark.model.usage if mark.model is not None and not mark.is_start else None
+        if used is not None and used.total_tokens is not None:
+            parts.append(count_text(used.total_tokens, "token"))
         return " ".join(parts)
     error = error_of(event.payload)
     message = text_of(event.payload, *_TEXT_FIELDS)

@@ -84,6 +84,7 @@ def frame(
     now_ms: int,
     width: int,
     height: int,
+    prices: Prices = NO_PRICES,
 ) -> list[StyledLine]:
     """The lines that fit the screen: `above`, the tree, the last events, `below`."""
     count = max(1, min(MOST_LATEST, height // ROWS_PER_LATEST))
@@ -91,7 +92,9 @@ def frame(
     rest = [*([_BLANK, *newest] if newest else []), *([_BLANK, *below] if below else [])]
     # One row for the cursor below, and one between `above` and the tree.
     room = height - len(above) - len(rest) - 2
-    tree = live_waterfall(run, now_ms=now_ms, width=width, height=room) if run and room > 0 else []
+    tree: list[StyledLine] = []
+    if run is not None and room > 0:
+        tree = live_waterfall(run, now_ms=now_ms, width=width, height=room, prices=prices)
     return [*above, *([_BLANK, *tree] if tree else []), *rest]
 
 
@@ -221,6 +224,7 @@ class PictureView:
                 now_ms=now,
                 width=width,
                 height=self._screen.height,
+                prices=self._prices,
             )
         )
 

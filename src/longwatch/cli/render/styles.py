@@ -25,6 +25,7 @@ _STYLES: Mapping[str, Mapping[str, object]] = {
     "bad": {"fg": "red"},
     "warn": {"fg": "yellow"},
     "busy": {"fg": "cyan"},
+    "model": {"fg": "magenta"},
     "dim": {"dim": True},
     "strong": {"bold": True},
 }

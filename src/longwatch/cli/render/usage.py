@@ -14,8 +14,12 @@ from longwatch.model.waiting import Wait
 
 
 def usage_text(usage: Usage, prices: Prices) -> str:
-    """`41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price`"""
-    sums = totals(usage, prices)
+    """The totals of a usage by these prices."""
+    return totals_text(totals(usage, prices))
+
+
+def totals_text(sums: UsageTotals) -> str:
+    """`41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price`. The page has the same text."""
     calls = count_text(sums.model_calls, "model call")
     if not sums.calls_with_tokens and not sums.priced_calls:
         return f"{calls} without token counts"

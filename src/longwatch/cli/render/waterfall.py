@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from longwatch.cli.render.styles import Segment, StyledLine, call_look
-from longwatch.cli.render.text import clean, columns_of, fit, pad
+from longwatch.cli.render.text import clean, columns_of, count_text, fit, pad
 from longwatch.cli.render.times import duration_text
+from longwatch.cli.render.usage import cost_text
 from longwatch.model.calls import ABANDONED
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Call, Run
 
 _LEFT, _RIGHT, _FULL = "╸", "╺", "━"
@@ -44,6 +46,8 @@ class Scale:
 
 
 DEEPEST = 40  # levels whose rails are drawn
+INNER_KINDS = frozenset({"tool", "model"})  # of calls inside an agent's span
+MODEL_SYMBOL = "✦ "  # before the name of a model, which without colour looks like that of a tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Branch:
 
 def branches(calls: Iterable[Call]) -> list[Branch]:
     """Every call exactly once, each after its parent and in the order they began."""
-    ordered = sorted(calls, key=lambda call: (call.started_at, call.kind == "tool", call.first.order))
+    ordered = sorted(calls, key=lambda call: (call.started_at, call.kind in INNER_KINDS, call.first.order))
     children = _children(ordered)
     found: list[Branch] = []
     seen: set[str] = set()
@@ -127,12 +131,12 @@ def _children(ordered: Sequence[Call]) -> dict[str | None, list[Call]]:
     call_ids = {call.call_id for call in ordered}
     spans: dict[str, list[Call]] = {}  # agent name -> its spans, in order
     for call in ordered:
-        if call.kind != "tool":
+        if call.kind not in INNER_KINDS:
             spans.setdefault(call.agent_name or call.name, []).append(call)
     children: dict[str | None, list[Call]] = {}
     for call in ordered:
         parent = call.parent_call_id if call.parent_call_id in call_ids else None
-        if parent is None and call.kind == "tool" and call.agent_name in spans:
+        if parent is None and call.kind in INNER_KINDS and call.agent_name in spans:
             parent = _span_around(call, spans[call.agent_name]).call_id
         children.setdefault(parent, []).append(call)
     return children
@@ -165,6 +169,7 @@ NARROW_COLUMNS = 60
 
 _DURATION_COLUMNS = 10  # as in `3 min 05 s`
 _LEAST_NAME, _MOST_NAME = 12, 60
+_KIND_STYLES: Mapping[str, str] = {"tool": "", "model": "model"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +188,26 @@ class ColumnWidths:
 
 
 def waterfall(
-    run: Run, *, now_ms: int, width: int | None, most: int | None = MOST_CALLS
+    run: Run,
+    *,
+    now_ms: int,
+    width: int | None,
+    most: int | None = MOST_CALLS,
+    prices: Prices = NO_PRICES,
 ) -> tuple[list[StyledLine], int]:
     """The lines of the tree, and how many calls were left out because there are more than `most`."""
     calls = list(run.calls.values())
     shown = branches(calls)
     left_out = max(0, len(shown) - most) if most is not None else 0
     shown = shown[: len(shown) - left_out]
-    return _draw_tree(
-        run, calls, shown, now_ms=now_ms, columns=width or FREE_COLUMNS, ticking=False
-    ), left_out
+    columns = width or FREE_COLUMNS
+    lines = _draw_tree(run, calls, shown, now_ms=now_ms, columns=columns, ticking=False, prices=prices)
+    return lines, left_out
 
 
-def live_waterfall(run: Run, *, now_ms: int, width: int, height: int) -> list[StyledLine]:
+def live_waterfall(
+    run: Run, *, now_ms: int, width: int, height: int, prices: Prices = NO_PRICES
+) -> list[StyledLine]:
     """The tree of an open run in at most `height` lines: open calls show their duration so far.
 
     If not all calls fit, open ones are shown, then those that ended last.
@@ -205,7 +217,8 @@ def live_waterfall(run: Run, *, now_ms: int, width: int, height: int) -> list[St
     shown = every
     if sum(map(_height, every)) + 1 > height:
         shown = liveliest(every, height - 2, _height)
-    lines = _draw_tree(run, calls, shown, now_ms=now_ms, columns=width, ticking=run.summary.ending is None)
+    is_open = run.summary.ending is None
+    lines = _draw_tree(run, calls, shown, now_ms=now_ms, columns=width, ticking=is_open, prices=prices)
     if len(shown) < len(every):
         lines.append([Segment(fit(f"… {len(every) - len(shown):,} more calls", width), "dim")])
     return lines[: max(0, height)]
@@ -216,18 +229,29 @@ def _height(branch: Branch) -> int:
 
 
 def _draw_tree(
-    run: Run, calls: Sequence[Call], shown: Sequence[Branch], *, now_ms: int, columns: int, ticking: bool
+    run: Run,
+    calls: Sequence[Call],
+    shown: Sequence[Branch],
+    *,
+    now_ms: int,
+    columns: int,
+    ticking: bool,
+    prices: Prices,
 ) -> list[StyledLine]:
     if not shown:
         return []
-    longest = max(columns_of(_rails(branch, columns) + _label(branch)) + 2 for branch in shown)
+    names = [_name(branch.call, prices) for branch in shown]
+    longest = max(
+        columns_of(_rails(branch, columns) + name + _try(branch)) + 2
+        for branch, name in zip(shown, names, strict=True)
+    )
     layout = ColumnWidths.for_width(columns, longest)
     scale = _scale(run, calls, now_ms, layout.bar)
     lines: list[StyledLine] = [_axis(layout, scale)]
-    for branch in shown:
+    for branch, name in zip(shown, names, strict=True):
         rails = _rails(branch, columns)
         status = branch.call.status_in(run_has_ended=run.summary.ending is not None)
-        lines.append(_call_line(branch, status, rails, layout, scale, ticking=ticking))
+        lines.append(_call_line(branch, name, status, rails, layout, scale, ticking=ticking))
         problem = branch.call.end.error if branch.call.end else None
         if problem:
             lines.append(_error_line(branch, problem, columns))
@@ -254,11 +278,11 @@ def _axis(layout: ColumnWidths, scale: Scale) -> StyledLine:
 
 
 def _call_line(
-    branch: Branch, status: str, rails: str, layout: ColumnWidths, scale: Scale, *, ticking: bool
+    branch: Branch, name: str, status: str, rails: str, layout: ColumnWidths, scale: Scale, *, ticking: bool
 ) -> StyledLine:
     call = branch.call
     symbol, style = call_look(status)
-    label = _fitted_label(branch, layout.name - columns_of(rails) - 2)
+    label = _fitted_label(branch, name, layout.name - columns_of(rails) - 2)
     filled = columns_of(rails) + 2 + columns_of(label)
     duration, duration_style = "…", "dim"
     if call.duration_ms is not None:
@@ -271,7 +295,7 @@ def _call_line(
     return [
         Segment(rails, "dim"),
         Segment(f"{symbol} ", style),
-        Segment(label, "strong" if call.kind != "tool" else ""),
+        Segment(label, _KIND_STYLES.get(call.kind, "strong")),
         Segment(" " * (layout.name - filled)),
         Segment(f" {pad(duration, _DURATION_COLUMNS, right=True)} ", duration_style),
         Segment(bar, style),
@@ -285,16 +309,28 @@ def _error_line(branch: Branch, problem: str, columns: int) -> StyledLine:
     return [Segment(f"{rails}{below} ", "dim"), Segment(fit(clean(problem), room), "bad")]
 
 
-def _label(branch: Branch) -> str:
-    return clean(branch.call.name) + _try(branch)
+def _name(call: Call, prices: Prices) -> str:
+    """The name; of a model also its tokens, their cost and the time to the first one."""
+    name, facts = clean(call.name), call.model
+    if call.kind != "model" or facts is None:
+        return name
+    parts, used, counted = [f"{MODEL_SYMBOL}{name}"], facts.usage, facts.tokens()
+    if used is not None and used.total_tokens is not None:
+        parts.append(count_text(used.total_tokens, "token"))
+    cost = prices.cost(*counted) if counted is not None else None
+    if cost is not None:
+        parts.append(cost_text(cost))
+    if facts.time_to_first_token_ms is not None:
+        parts.append(f"first after {duration_text(facts.time_to_first_token_ms)}")
+    return ", ".join(parts)
 
 
-def _fitted_label(branch: Branch, columns: int) -> str:
+def _fitted_label(branch: Branch, name: str, columns: int) -> str:
     """Cut the name rather than the number of the try."""
     tried = _try(branch)
     if columns_of(tried) > columns // 2 and branch.attempt is not None:
         tried = f" #{branch.attempt}"
-    return fit(clean(branch.call.name), columns - columns_of(tried)) + tried
+    return fit(name, columns - columns_of(tried)) + tried
 
 
 def _try(branch: Branch) -> str:

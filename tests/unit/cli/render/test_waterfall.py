@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from longwatch.cli.render.styles import line_columns, paint
 from longwatch.cli.render.waterfall import waterfall
 from longwatch.model.event import Event
+from longwatch.model.prices import Price, Prices
 from longwatch.model.run import Run, fold
 from tests.unit.cli.samples import START_MS, Story, killed, research
 
@@ -40,6 +43,38 @@ def test_a_phone_shows_the_same_with_shorter_bars() -> None:
 
     assert lines[3] == "✓ researcher            9.0 s  ━━━━━━━━━"
     assert lines[4].startswith("├ ✗ web.search #1       3.0 s ")
+
+
+def with_models() -> list[Event]:
+    story = Story()
+    story.add("workflow_start", {"name": "answer"})
+    story.add("agent_start", {"status": "started"}, agent="writer", call="a1")
+    asked = {"operation": "chat", "provider": "openai", "model": "large"}
+    story.add("model_call", {**asked, "status": "started"}, agent="writer", call="m1", parent="a1")
+    counts = {"input_tokens": 1_000, "output_tokens": 204, "time_to_first_token_ms": 310}
+    ended = {**asked, **counts, "status": "completed", "duration_ms": 2_000}
+    story.add("model_call", ended, after=2_000, agent="writer", call="m1", parent="a1")
+    story.add("model_call", {"status": "started", "model": "small"}, agent="writer")
+    failed = {"status": "failed", "model": "small", "error_message": "429", "duration_ms": 1_000}
+    story.add("model_call", failed, after=1_000, agent="writer")
+    story.add("agent_end", {"status": "completed", "duration_ms": 3_000}, agent="writer", call="a1")
+    story.add("workflow_complete", {"status": "completed"})
+    return story.events
+
+
+def test_calls_of_models_show_their_tokens_their_cost_and_the_first_token() -> None:
+    prices = Prices({"large": Price(input=Decimal(2), output=Decimal(8))})
+
+    lines, _ = waterfall(run_of(with_models()), now_ms=START_MS, width=100, prices=prices)
+
+    rows = [paint(line, colour=False).split("  ")[0] for line in lines]
+    assert rows[1:] == [
+        "✓ writer",
+        "├─ ✓ ✦ large, 1,204 tokens, $0.0036, first after 310 ms",
+        "└─ ✗ ✦ small",
+        "",  # the indented error
+    ]
+    assert shown(with_models(), 40)[2].startswith("├ ✓ ✦ large, 1,20…")
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 100, 200])

@@ -44,7 +44,7 @@ export function callRows(calls, closed) {
 function parentOf(call, earlier, agents) {
   const named = call.parent_call_id;
   if (named && earlier.has(named)) return named;
-  if (call.kind !== "tool" || !call.agent_name) return null;
+  if (call.kind === "agent" || call.kind === "node" || !call.agent_name) return null;
   const span = agents.get(call.agent_name)?.findLast((each) => each.started_at <= call.started_at);
   return span && (span.ended_at === null || span.ended_at >= call.started_at) ? span.call_id : null;
 }

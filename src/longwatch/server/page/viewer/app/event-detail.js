@@ -5,14 +5,25 @@ import { payloadOf } from "../core/payloads.js";
 import { button, fill, h } from "./dom.js";
 import { p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { dateTimeText, durationText, isoTime, millisecondsText, timeElement } from "./format.js";
+import {
+  countText,
+  dateTimeText,
+  durationText,
+  isoTime,
+  millisecondsText,
+  numberText,
+  timeElement,
+} from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
 import { betweenText } from "./run-times.js";
 import { copyButton, idMark } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 import { deathOf, errorOf } from "./event-text.js";
+import { messageList, messagesOf } from "./messages.js";
+import { costText } from "./usage-text.js";
 
 /** @import { Child } from "./dom.js" */
+/** @import { Message } from "./messages.js" */
 /** @import { RunModel } from "./run-model.js" */
 /** @import { Call, RunEvent } from "./types.js" */
 /** @typedef {[string, Child][]} Facts */
@@ -70,23 +81,36 @@ export class Detail extends Part {
       ["Started", when(call.started_at)],
       ["Ended", call.ended_at === null ? noEnd : when(call.ended_at)],
       ["Duration", call.duration_ms === null ? null : durationText(call.duration_ms)],
+      ...(call.kind === "model" ? modelFacts(call, first) : []),
+      ["Waits for", text(first, "reason")],
+      ["Detail", text(first, "detail")],
       ["Call ID", idMark("Call ID", call.call_id)],
       ["Events", h("span", {}, ...links.slice(1))],
     ];
+    const [input, output] = [
+      field(first, "input") ?? field(first, "handoff_prompt"),
+      field(end, "output") ?? field(end, "response"),
+    ];
     /** @type {[string, unknown][]} */
     const values = [
-      ["Input", field(first, "input") ?? field(first, "handoff_prompt")],
-      ["Output", field(end, "output") ?? field(end, "response")],
+      ["Parameters", field(first, "parameters")],
+      ["Input", input],
+      ["Output", output],
     ];
     const recorded = values.filter(([, value]) => (value ?? null) !== null);
-    this.#show(call.name, call.status, facts, call.error, recorded);
+    const said =
+      call.kind === "model"
+        ? [...messagesOf(input, "user"), ...messagesOf(output, "assistant")]
+        : [];
+    this.#show(call.name, call.status, facts, call.error, recorded, said);
   }
 
   /**
    * @param {string} title @param {string | null} status @param {Facts} facts
    * @param {string | null} problem @param {[string, unknown][]} values
+   * @param {Message[]} [messages] shown instead of the values, which stay available below
    */
-  #show(title, status, facts, problem, values) {
+  #show(title, status, facts, problem, values, messages = []) {
     fill(
       this,
       h(
@@ -103,17 +127,49 @@ export class Detail extends Part {
         { class: "facts" },
         ...facts.flatMap(([name, value]) => (value ? [h("dt", {}, name), h("dd", {}, value)] : [])),
       ),
+      messages.length ? h("section", {}, h("h3", {}, "Messages"), messageList(messages)) : null,
       ...values.map(([name, value]) =>
         h(
           "section",
           {},
           h("header", {}, h("h3", {}, name), copyButton(name, valueText(value))),
-          valueTree(value),
+          valueTree(value, { open: messages.length && name !== "Parameters" ? 0 : 2 }),
         ),
       ),
     );
     this.scrollTop = 0;
   }
+}
+
+/** @param {Call} call @param {RunEvent | undefined} first @returns {Facts} */
+function modelFacts(call, first) {
+  const { usage, cost = null, time_to_first_token_ms: firstMs = null } = call;
+  const chunks = call.chunk_count ? `, ${countText(call.chunk_count, "chunk")}` : "";
+  return [
+    ["Provider", [call.provider, text(first, "operation")].filter(Boolean).join(", ") || null],
+    ["Responded", call.response_model === call.model ? null : (call.response_model ?? null)],
+    ["First token", firstMs === null ? null : `after ${durationText(firstMs)}${chunks}`],
+    ["Finish", call.finish_reasons?.join(", ") || null],
+    [
+      "Input",
+      tokensText(usage?.input_tokens, [
+        [usage?.cache_read_tokens, "read from the cache"],
+        [usage?.cache_write_tokens, "written to the cache"],
+      ]),
+    ],
+    ["Output", tokensText(usage?.output_tokens, [[usage?.reasoning_tokens, "for reasoning"]])],
+    ["Cost", cost !== null ? costText(cost) : usage ? span("dim", "no known price") : null],
+  ];
+}
+
+/**
+ * `1,204 tokens, 1,000 read from the cache`: a count and the parts of it that are known.
+ * @param {number | null | undefined} tokens @param {[number | null | undefined, string][]} parts
+ */
+function tokensText(tokens, parts) {
+  if ((tokens ?? null) === null) return null;
+  const known = parts.flatMap(([count, about]) => (count ? [`${numberText(count)} ${about}`] : []));
+  return [countText(tokens ?? 0, "token"), ...known].join(", ");
 }
 
 /** @param {RunEvent | undefined} event @param {string} name */

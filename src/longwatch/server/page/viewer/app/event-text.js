@@ -6,6 +6,7 @@ import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/
 import { countText, durationText } from "./format.js";
 import { betweenText } from "./run-times.js";
 
+/** @import { CallUsage } from "../core/model-calls.js" */
 /** @import { RunEvent } from "./types.js" */
 
 const TRANSITION = /^(?:job|server|action)_transition$/;
@@ -48,6 +49,7 @@ export function eventText(event) {
       SIGNS[call.status] ?? call.status,
       call.durationMs === null ? "" : durationText(call.durationMs),
       call.error ?? "",
+      call.status === "started" ? "" : tokensText(call.model?.usage),
     ];
     return oneLine(joinTexts(parts));
   }
@@ -65,6 +67,13 @@ export function eventText(event) {
   }
   const names = Object.keys(payload);
   return oneLine(message && names.length === 1 ? message : fieldsText(payload, names));
+}
+
+/** @param {CallUsage | null | undefined} usage */
+function tokensText(usage) {
+  const { input_tokens: input = null, output_tokens: output = null } = usage ?? {};
+  if (input === null && output === null) return "";
+  return countText((input ?? 0) + (output ?? 0), "token");
 }
 
 /**

@@ -1,4 +1,4 @@
-/** `<lw-calls>`: the tool calls of a run, one per row. */
+/** `<lw-calls>`: the calls of tools and models of a run, one per row. */
 
 import { ABANDONED } from "../core/calls.js";
 import { beforePaint, button, h, setText } from "./dom.js";
@@ -14,6 +14,8 @@ import {
 } from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
 import { state } from "./placeholders.js";
+import { kindMark } from "./run-timeline.js";
+import { modelCallText } from "./usage-text.js";
 import "./window-list.js";
 
 /** @import { RunModel } from "./run-model.js" */
@@ -26,7 +28,7 @@ export class Calls extends Part {
   onSelect = () => {};
 
   #draw = beforePaint(() => this.#drawNow());
-  #list = h("lw-window", { class: "call-rows", "aria-label": "Tool calls" });
+  #list = h("lw-window", { class: "call-rows", "aria-label": "Calls" });
   #failed = this.#chip("Failed only");
   #open = this.#chip("Without an end");
   /** @type {HTMLSelectElement} */
@@ -41,15 +43,17 @@ export class Calls extends Part {
     "div",
     { hidden: true },
     state({
-      title: "No tool calls",
-      text: "Calls of functions decorated with @longwatch.tool appear here.",
+      title: "No calls",
+      text: "Calls of models, and of functions decorated with @longwatch.tool, appear here.",
       symbol: "tool",
     }),
   );
   #head = h(
     "div",
     { class: "call-row head", "aria-hidden": "true" },
-    ...["Tool", "Agent", "Started", "Duration", "Result"].map((name) => h("span", {}, name)),
+    ...["Tool or model", "Agent", "Started", "Duration", "Result"].map((name) =>
+      h("span", {}, name),
+    ),
   );
 
   connectedCallback() {
@@ -88,7 +92,7 @@ export class Calls extends Part {
   }
 
   #drawNow() {
-    const all = this.model.calls().filter((call) => call.kind === "tool");
+    const all = this.model.toolCalls;
     const [failed, open] = [isPressed(this.#failed), isPressed(this.#open)];
     const shown = all.filter(
       (call) => (!failed || call.status === "failed") && (!open || call.ended_at === null),
@@ -116,7 +120,12 @@ function row(call, longest) {
   const took = call.duration_ms;
   return div(
     "call-row",
-    span("cut call-name", statusMark(call.status, { quiet: true }), span("cut", call.name)),
+    span(
+      "cut call-name",
+      statusMark(call.status, { quiet: true }),
+      kindMark(call.kind),
+      span("cut", call.name),
+    ),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
     timeElement(
       call.started_at,
@@ -129,14 +138,14 @@ function row(call, longest) {
     ),
     span(
       `cut ${call.error ? "is-failed" : "dim"}`,
-      call.error ?? (call.status === "started" ? "running" : call.status),
+      call.error ?? (modelCallText(call) || (call.status === "started" ? "running" : call.status)),
     ),
   );
 }
 
 /** @param {Call} call */
 function keyOf(call) {
-  return `${call.call_id}/${call.status}/${call.duration_ms}`;
+  return `${call.call_id}/${call.status}/${call.duration_ms}/${call.cost}`;
 }
 
 /** @param {HTMLElement} chip */

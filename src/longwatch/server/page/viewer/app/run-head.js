@@ -19,6 +19,7 @@ import { setQuery } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
+import { openWaitText, usageText, waitedText } from "./usage-text.js";
 
 /** @import { Child } from "./dom.js" */
 /** @import { RunModel } from "./run-model.js" */
@@ -79,11 +80,18 @@ export class RunHead extends Part {
       fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     this.#drawAttempts(model, now);
     showFacts(this.#facts, [...(summary ? summaryFacts(summary, now) : []), ...stateFacts(model)]);
-    const banners = model.conditions(now).map((condition) => ({
-      key: condition.name === "silent" ? condition.name : condition.message,
-      text: conditionText(condition, summary?.last_event_at ?? now, now),
+    const waits = (summary?.waiting ?? []).map((wait) => ({
+      key: `${wait.reason} ${wait.since}`,
+      text: openWaitText(wait, now),
     }));
-    showBanners(this.#conditions, banners);
+    const banners = model
+      .conditions(now)
+      .filter(({ name }) => name !== "waiting")
+      .map((condition) => ({
+        key: condition.name === "silent" ? condition.name : condition.message,
+        text: conditionText(condition, summary?.last_event_at ?? now, now),
+      }));
+    showBanners(this.#conditions, [...waits, ...banners]);
   }
 
   /**
@@ -118,6 +126,8 @@ function summaryFacts(summary, now) {
   const ended = between ? endText({ status, ended_between: between }, now) : "";
   const utc = (between ?? []).map((at) => (at === null ? "unknown" : utcText(at))).join(" to ");
   const last = ["last event ", h("code", {}, summary.last_event_type), " "];
+  const elapsed = isOpen(summary) ? now - summary.started_at : (summary.duration_ms ?? 0);
+  const waited = waitedText(summary, elapsed, now);
   return [
     ["kind", span("tag", summary.kind)],
     ["length", h("strong", { class: "nums" }, took)],
@@ -130,6 +140,8 @@ function summaryFacts(summary, now) {
         : null,
     ],
     ["events", h("span", {}, countText(events, "event"))],
+    ["usage", summary.usage ? span("nums", usageText(summary.usage)) : null],
+    ["waited", waited ? span("nums", waited) : null],
     ["failed", failed ? span("is-failed", countText(failed, "failed call")) : null],
     ["warnings", warnings ? span("tag warn", countText(warnings, "warning")) : null],
     [

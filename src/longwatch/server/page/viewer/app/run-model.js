@@ -3,13 +3,16 @@
  * a run that was started several times it shows one attempt: the last, unless the user chooses another.
  */
 
+import { ABANDONED } from "../core/calls.js";
 import { compareEvents } from "../core/order.js";
 import { payloadOf } from "../core/payloads.js";
 import { SILENT_AFTER_MS, RunFold } from "../core/run-fold.js";
 import { addTo } from "../core/groups.js";
+import { isOpenWait } from "../core/waits.js";
 import { graphOf } from "./graph-layout.js";
 import { Watchable } from "./observable.js";
 import { isOpen } from "./run-times.js";
+import { callCost } from "./usage-text.js";
 
 /** @import { Call, Graph, RunEvent, Summary } from "./types.js" */
 /** @typedef {{reordered: boolean}} Change */
@@ -67,8 +70,8 @@ export class RunModel extends Watchable {
     if (!found) return null;
     const whole = this.#fold === this.#whole ? found : (this.#whole.summary(this.now()) ?? found);
     const { name, kind, parent_run_id, attempts } = whole;
-    const expired = { expired_before: received?.expired_before ?? null };
-    const shown = { ...found, name, kind, parent_run_id, attempts, ...expired };
+    const { expired_before = null, usage = null } = received ?? {};
+    const shown = { ...found, name, kind, parent_run_id, attempts, expired_before, usage };
     // The server need not have recorded a death that it has observed.
     const hasDied =
       received?.status === "died" && isOpen(shown) && received.events >= this.events.length;
@@ -109,8 +112,9 @@ export class RunModel extends Watchable {
     );
   }
 
+  /** Calls of tools and models. */
   get toolCalls() {
-    return this.calls().reduce((sum, call) => sum + Number(call.kind === "tool"), 0);
+    return this.calls().filter(({ kind }) => kind === "tool" || kind === "model");
   }
 
   /**
@@ -165,10 +169,39 @@ export class RunModel extends Watchable {
   calls() {
     if (!this.#calls) {
       const hasEnded = this.#fold.hasEnded || (this.caughtUp && !this.open);
-      this.#calls = this.#fold.calls().map((call) => call.view(hasEnded));
-      this.#callById = new Map(this.#calls.map((call) => [call.call_id, call]));
+      const rates = this.#received?.usage?.rates ?? [];
+      this.#calls = this.#fold
+        .calls()
+        .map((call) => call.view(hasEnded))
+        .map((call) => (call.kind === "model" ? { ...call, cost: callCost(call, rates) } : call));
+      this.#callById = new Map(
+        [...this.#calls, ...this.waits()].map((call) => [call.call_id, call]),
+      );
     }
     return this.#calls;
+  }
+
+  /** Waits as calls of the kind `wait`, for the timeline. @returns {Call[]} */
+  waits() {
+    return this.#fold.waits().map((wait) => ({
+      call_id: wait.callId,
+      kind: "wait",
+      name: wait.detail ? `${wait.reason}: ${wait.detail}` : wait.reason,
+      agent_name: wait.agentName,
+      parent_call_id: wait.parentCallId,
+      status: isOpenWait(wait) ? (this.open ? "started" : ABANDONED) : "completed",
+      started_at: wait.since ?? 0,
+      ended_at: isOpenWait(wait) ? null : wait.endedAt,
+      duration_ms: isOpenWait(wait) ? null : (wait.endedAt ?? 0) - (wait.since ?? 0),
+      error: null,
+    }));
+  }
+
+  /** Calls and waits in the order they began. */
+  spans() {
+    const waits = this.waits();
+    if (!waits.length) return this.calls();
+    return [...this.calls(), ...waits].sort((one, other) => one.started_at - other.started_at);
   }
 
   /** @param {string} id */

@@ -18,6 +18,8 @@ import "./run-view.js";
 const FIRST_PAGE = 500; // small, for an early first paint
 const PAGE = 5000;
 const OBSERVE_SECONDS = 15; // between two polls for the processes of an open run
+const TOTALS_MS = 1000; // after an event that changes the usage, which the server totals and prices
+const USAGE_TYPES = ["model_call", "turn_result"];
 
 export class RunPage extends Part {
   connectedCallback() {
@@ -95,9 +97,11 @@ export class RunPage extends Part {
   #follow(model, cursor) {
     /** @type {RunEvent[]} */
     const waiting = [];
+    const total = this.#totals(model);
     const stop = follow(`run:${model.runId}`, {
       after: cursor,
       onMessage: ({ event, data }) => {
+        if (event === "event" && USAGE_TYPES.includes(data.event.type)) total();
         if (event === "event" && data.late) model.add([data.event], { late: true });
         else if (event === "event") {
           // Events that arrive together become one change.
@@ -109,6 +113,25 @@ export class RunPage extends Part {
     });
     this.onDisconnect(stop);
     if (!model.open) model.markCaughtUp();
+  }
+
+  /** A function that requests the run's totals soon, once for all events meanwhile. @param {RunModel} model */
+  #totals(model) {
+    const stopped = new AbortController();
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    this.onDisconnect(() => {
+      clearTimeout(timer);
+      stopped.abort();
+    });
+    const request = async () => {
+      timer = undefined;
+      const summary = await readSummary(model.runId, stopped.signal).catch(() => undefined);
+      if (summary && !stopped.signal.aborted) model.setSummary(summary);
+    };
+    return () => {
+      timer ??= setTimeout(() => void request(), TOTALS_MS);
+    };
   }
 
   /**

@@ -1,5 +1,5 @@
 /**
- * `<lw-timeline>`: agents, tools and nodes as bars over time. Zoom with the wheel or the keys, drag to pan, drag over
+ * `<lw-timeline>`: agents, tools, models, nodes and waits as bars over time. Zoom with the wheel or the keys, drag to pan, drag over
  * the overview to select a range. Only the visible rows are drawn.
  */
 
@@ -8,7 +8,7 @@ import { beforePaint, fill, h, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { durationText, timeElement } from "./format.js";
-import { iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
+import { icon, iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
 import { callRows } from "./call-tree.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
@@ -20,6 +20,7 @@ import {
   tickTimes,
   zoomStretch,
 } from "./time-scale.js";
+import { modelCallText } from "./usage-text.js";
 import "./window-list.js";
 
 /** @import { CallRow } from "./call-tree.js" */
@@ -33,6 +34,8 @@ const PAN = 0.25;
 const TICKS = 7;
 const LEAST_SHARE = 0.0015; // of the width, so that a call without a duration is visible and clickable
 const OVERVIEW_LANES = 6;
+const LABEL_SHARE = 0.3; // of the width, which the label of a bar needs beside it
+const GLYPHS = /** @type {Record<string, string>} */ ({ model: "model", wait: "wait" });
 
 export class Timeline extends Part {
   /** @type {RunModel} */
@@ -64,7 +67,7 @@ export class Timeline extends Part {
     { hidden: true },
     state({
       title: "No calls yet",
-      text: "Agents, tools and nodes appear here when the run records them.",
+      text: "Agents, tools, models and nodes appear here when the run records them.",
       symbol: "tool",
     }),
   );
@@ -162,7 +165,7 @@ export class Timeline extends Part {
     if (!this.isConnected) return;
     if (model.version !== this.#version) {
       this.#version = model.version;
-      this.#rows = callRows(model.calls(), this.#closed);
+      this.#rows = callRows(model.spans(), this.#closed);
     }
     this.#empty.hidden = this.#rows.length > 0;
     this.#frame.hidden = !this.#rows.length;
@@ -189,7 +192,8 @@ export class Timeline extends Part {
     const to = Math.max(share(view, end), from + LEAST_SHARE);
     const seen = to > 0 && from < 1;
     const left = Math.max(0, from);
-    const open = call.status === ABANDONED ? ABANDONED : "running";
+    const running = call.kind === "wait" ? "waiting" : "running";
+    const open = call.status === ABANDONED ? ABANDONED : running;
     const took = call.duration_ms === null ? open : durationText(call.duration_ms);
     const click = (/** @type {Event} */ event) => {
       event.stopPropagation();
@@ -206,6 +210,7 @@ export class Timeline extends Part {
         { class: "bar-name cut", style: { "--depth": depth } },
         twist,
         statusMark(call.status, { quiet: true }),
+        kindMark(call.kind),
         span("cut", call.name),
         span("dim took nums", took),
       ),
@@ -216,9 +221,14 @@ export class Timeline extends Part {
               class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`,
               title:
                 call.status === ABANDONED ? "No end recorded; running at least until here" : null,
-              style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` },
+              style: {
+                left: `${left * 100}%`,
+                width: `${(Math.min(1, to) - left) * 100}%`,
+                "--first": `${firstTokenShare(call) * 100}%`,
+              },
             })
           : null,
+        seen ? barLabel(call, left, Math.min(1, to)) : null,
       ),
     );
   }
@@ -274,11 +284,13 @@ export class Timeline extends Part {
     const colours = this.#colours();
     pen.scale(scale, scale);
     const lane = high / OVERVIEW_LANES;
-    this.model.calls().forEach((call, at) => {
+    this.model.spans().forEach((call, at) => {
       const left = share(whole, call.started_at) * wide;
       const right = share(whole, call.ended_at ?? this.#openEnd()) * wide;
-      const row = call.kind === "tool" ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
-      pen.fillStyle = colours.get(statusOf(call.status)) ?? "";
+      const isInner = call.kind === "tool" || call.kind in GLYPHS;
+      const row = isInner ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
+      const colour = call.status === "completed" ? colours.get(call.kind) : undefined;
+      pen.fillStyle = colour ?? colours.get(statusOf(call.status)) ?? "";
       pen.globalAlpha = call.status === "failed" ? 1 : 0.6;
       pen.fillRect(left, row * lane + 1, Math.max(1, right - left), lane - 2);
     });
@@ -292,6 +304,7 @@ export class Timeline extends Part {
     const statuses = [
       ...["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial"],
       ABANDONED,
+      ...Object.keys(GLYPHS),
     ];
     const probe = h("span", { hidden: true });
     this.append(probe);
@@ -363,9 +376,32 @@ export class Timeline extends Part {
   }
 }
 
+/** The symbol of a call that is neither an agent, a tool nor a node. @param {string} kind */
+export function kindMark(kind) {
+  const glyph = GLYPHS[kind];
+  if (!glyph) return null;
+  return h("span", { class: `kind is-${kind}`, title: kind }, icon(glyph), span("unseen", kind));
+}
+
+/** The part of a model call before its first token, 0 to 1. @param {Call} call */
+function firstTokenShare({ time_to_first_token_ms: first, duration_ms: took }) {
+  return first && took ? Math.min(1, first / took) : 0;
+}
+
+/**
+ * Tokens, cost and time to the first token of a model call, on the side of its bar that has room.
+ * @param {Call} call @param {number} from @param {number} to of the bar, 0 to 1
+ */
+function barLabel(call, from, to) {
+  const text = call.kind === "model" ? modelCallText(call) : "";
+  if (!text || (1 - to < LABEL_SHARE && from < LABEL_SHARE)) return null;
+  const [side, at] = 1 - to >= LABEL_SHARE ? ["left", to] : ["right", 1 - from];
+  return h("span", { class: "bar-label nums", style: { [side]: `${at * 100}%` } }, text);
+}
+
 /** @param {CallRow} row */
 function keyOf({ call, depth, children }) {
-  return `${call.call_id}/${call.status}/${depth}/${children}`;
+  return `${call.call_id}/${call.status}/${depth}/${children}/${call.cost}`;
 }
 
 define("lw-timeline", Timeline);

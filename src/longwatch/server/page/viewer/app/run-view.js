@@ -1,5 +1,5 @@
 /**
- * `<lw-run>`: one run, with a head and its events as log, timeline, tool calls and graph.
+ * `<lw-run>`: one run, with a head and its events as log, timeline, calls and graph.
  *
  * The view shows a `RunModel`, whatever the source of its events: the page fills the model from the server, a report
  * from its own file.
@@ -26,7 +26,7 @@ import "./run-timeline.js";
 const TABS = /** @type {[Tab, string][]} */ ([
   ["log", "Log"],
   ["timeline", "Timeline"],
-  ["calls", "Tool calls"],
+  ["calls", "Calls"],
   ["graph", "Graph"],
 ]);
 
@@ -65,7 +65,7 @@ export class RunView extends Part {
         ...moveShortcuts("row", (step) => this.#move(step)),
         {
           keys: ["1", "2", "3", "4"],
-          about: "Log, timeline, tool calls, graph",
+          about: "Log, timeline, calls, graph",
           run: (event) => this.#openTab(Number(event.key) - 1),
         },
         { keys: ["/"], about: "Search events", run: () => this.#search() },
@@ -178,7 +178,12 @@ export class RunView extends Part {
   /** @param {[Tab, string][]} names @param {Tab} tab */
   #drawTabs(names, tab) {
     const { model } = this;
-    const counts = { log: model.events.length, timeline: 0, calls: model.toolCalls, graph: 0 };
+    const counts = {
+      log: model.events.length,
+      timeline: 0,
+      calls: model.toolCalls.length,
+      graph: 0,
+    };
     this.#tab = tab;
     if (!isOutdated(this.#tabs, `${tab} ${names.length} ${Object.values(counts).join()}`)) return;
     const focused = this.#tabs.contains(document.activeElement);
@@ -211,7 +216,7 @@ export class RunView extends Part {
     const selected = event
       ? `event ${eventId} ${model.late.has(event.event_id)}`
       : call
-        ? `call ${callId} ${call.status} ${call.duration_ms}`
+        ? `call ${callId} ${call.status} ${call.duration_ms} ${call.cost}`
         : "";
     if (selected === this.#selected) return;
     this.#selected = selected;

@@ -10,6 +10,7 @@ import { defineList } from "./list-view.js";
 import { pathOf } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { state } from "./placeholders.js";
+import { openWaitText, usageBrief, usageText } from "./usage-text.js";
 
 /** @import { Items, Query } from "./list-model.js" */
 /** @import { List } from "./list-view.js" */
@@ -61,7 +62,7 @@ const RUNS = {
       },
     ],
   },
-  columns: ["Run", "Kind", "Agents", "Duration", "Last event", "State"],
+  columns: ["Run", "Kind", "Agents", "Duration", "Usage", "Last event", "State"],
   skeleton: 10,
   showsHint: true,
   href: pathOf,
@@ -117,6 +118,11 @@ function cells(run, now) {
       class: "nums run-length",
       title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utcText(run.started_at)}`,
     }),
+    h(
+      "span",
+      { class: "nums run-usage cut", title: run.usage ? usageText(run.usage) : null },
+      run.usage ? usageBrief(run.usage) : span("dim", "–"),
+    ),
     span(
       "run-last cut",
       h("code", {}, run.last_event_type),
@@ -158,7 +164,9 @@ function tickOpen(element, run, now) {
   const silent = isSilent ? { name: "silent", message: "" } : undefined;
   const condition = found ?? silent ?? run.conditions?.find(({ name }) => name === "missing");
   const open = `open, no terminal event yet · ${counts(run)}`;
-  setText(element, condition ? conditionText(condition, run.last_event_at, now) : open);
+  const wait = condition?.name === "waiting" ? run.waiting[0] : undefined;
+  const text = condition ? conditionText(condition, run.last_event_at, now) : open;
+  setText(element, wait ? openWaitText(wait, now) : text);
   element.className = `cut run-open ${condition ? "is-partial" : "dim"}`;
 }
 

@@ -6,7 +6,7 @@
  * @typedef {import("../core/order.js").WireEvent} RunEvent
  * @typedef {import("../core/calls.js").CallView} Call an agent span, a tool call or a graph node
  *
- * @typedef {import("../core/run-fold.js").SummaryView & {conditions?: Condition[]}} Summary one line of the list of runs
+ * @typedef {import("../core/run-fold.js").SummaryView & {conditions?: Condition[], usage?: Usage | null}} Summary one line of the list of runs
  *
  * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph
  * @typedef {{id: string, name: string, role: string}} GraphNode
@@ -18,6 +18,29 @@
  * @typedef {object} Condition A condition of the run or execution at this moment.
  * @property {string} name
  * @property {string} message
+ *
+ * @typedef {object} Rate The price of a million tokens of one model, in US dollars; null: not known.
+ * @property {string} provider
+ * @property {string} model
+ * @property {string} response_model
+ * @property {number} size
+ * @property {number | null} input
+ * @property {number | null} output
+ * @property {number | null} cache_read
+ * @property {number | null} cache_write
+ *
+ * @typedef {object} Usage The model calls of a run, an agent, a conversation or a list, with the coverage of every sum.
+ * @property {number} model_calls
+ * @property {number} calls_with_tokens
+ * @property {number} input_tokens
+ * @property {number} output_tokens
+ * @property {number} cache_read_tokens
+ * @property {number} cache_write_tokens
+ * @property {number} reasoning_tokens
+ * @property {number | null} cost
+ * @property {number} priced_calls
+ * @property {string} currency
+ * @property {Rate[]} rates
  *
  * @typedef {object} FileEntry One file. Deleted files appear only among changes.
  * @property {string} path

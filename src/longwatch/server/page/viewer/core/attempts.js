@@ -101,6 +101,11 @@ export class Lifecycle {
     return this.#attempts;
   }
 
+  /** Whether a producer has written its last event. @param {string} producer */
+  isClosed(producer) {
+    return this.#closed.has(producer);
+  }
+
   /** Whether the run names a process: only then can an observer report more than the events do. */
   get hasProcesses() {
     return this.#members.length > 0;

@@ -20,7 +20,8 @@ export const CALL_LINK = "call_link";
 export function resolveParents(calls, links) {
   /** @type {Map<string, string | null>} */
   const parents = new Map();
-  for (const [callId, call] of calls) parents.set(callId, nearestCall(parentOf(call), calls, links));
+  for (const [callId, call] of calls)
+    parents.set(callId, nearestCall(parentOf(call), calls, links));
   /** @type {Map<string, string | null>} */
   const agents = new Map();
   for (const callId of calls.keys()) findAgent(callId, calls, parents, agents);

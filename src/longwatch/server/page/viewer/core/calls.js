@@ -1,5 +1,5 @@
 /**
- * Agent spans, tool calls and graph nodes, built from the events that start and end them.
+ * Agent spans, calls of tools and models, and graph nodes, built from the events that start and end them.
  *
  * A start and an end share a call id. Third-party producers send none for agents and nodes; there an end closes the
  * latest open start of the same agent, node or tool.
@@ -7,9 +7,12 @@
 
 import { CALL_LINK, resolveParents } from "./call-links.js";
 import { addTo } from "./groups.js";
+import { completeFacts, joinRepeated, modelFacts } from "./model-calls.js";
+import { roundHalfEven } from "./numbers.js";
 import { compareOrders, orderOf } from "./order.js";
 import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } from "./payloads.js";
 
+/** @import { CallUsage, ModelFacts } from "./model-calls.js" */
 /** @import { Order, WireEvent } from "./order.js" */
 
 /** The status of a call without an end in an attempt that has ended. */
@@ -20,15 +23,16 @@ export const ABANDONED = "abandoned";
  *
  * @typedef {object} Mark
  * @property {Order} order
- * @property {string} kind `agent`, `tool` or `node`
+ * @property {string} kind `agent`, `tool`, `model` or `node`
  * @property {string} name
  * @property {string} status
  * @property {string | null} agentName
  * @property {string | null} parentCallId
  * @property {number | null} durationMs
  * @property {string | null} error
+ * @property {ModelFacts | null} model of a call of a model
  *
- * One agent span, tool call or node, as `GET /api/runs/{run_id}` returns it.
+ * One agent span, call of a tool or model, or node, as `GET /api/runs/{run_id}` returns it.
  *
  * @typedef {object} CallView
  * @property {string} call_id
@@ -41,6 +45,14 @@ export const ABANDONED = "abandoned";
  * @property {number | null} ended_at
  * @property {number | null} duration_ms
  * @property {string | null} error
+ * @property {string | null} [model] These fields are of a call of a model: as requested, and as the provider states it.
+ * @property {string | null} [response_model]
+ * @property {string | null} [provider]
+ * @property {CallUsage | null} [usage]
+ * @property {number | null} [cost] US dollars; null if no price is known.
+ * @property {string[] | null} [finish_reasons]
+ * @property {number | null} [time_to_first_token_ms]
+ * @property {number | null} [chunk_count]
  */
 
 /** A start, an end, or both. */
@@ -55,6 +67,21 @@ export class Call {
   /** The start, or the end of a call without a recorded start. */
   get first() {
     return /** @type {Mark} */ (this.start ?? this.end);
+  }
+
+  get parentCallId() {
+    return this.first.parentCallId || (this.end?.parentCallId ?? null);
+  }
+
+  /** What the events state about a call of a model; null for other kinds. */
+  get model() {
+    const [last, first] = [this.end?.model, this.start?.model];
+    return last && first ? completeFacts(last, first) : (last ?? first ?? null);
+  }
+
+  /** The same call with other facts of its model. @param {ModelFacts | null} model */
+  withModel(model) {
+    return new Call(this.callId, this.start, this.end && { ...this.end, model });
   }
 
   /** The time of the start; for a call without one, the time of the end less the duration. */
@@ -79,7 +106,8 @@ export class Call {
   /** The same call with this parent, and this agent unless it has one. @param {string | null} parent @param {string | null} agent */
   within(parent, agent) {
     /** @param {Mark | null} mark */
-    const changed = (mark) => mark && { ...mark, parentCallId: parent, agentName: mark.agentName || agent };
+    const changed = (mark) =>
+      mark && { ...mark, parentCallId: parent, agentName: mark.agentName || agent };
     return new Call(this.callId, changed(this.start), changed(this.end));
   }
 
@@ -88,20 +116,35 @@ export class Call {
    * @returns {CallView}
    */
   view(hasEnded = false) {
-    const { first, end } = this;
+    const { first, end, model } = this;
     return {
       call_id: this.callId,
       kind: first.kind,
       name: first.name,
       agent_name: first.agentName || (end?.agentName ?? null),
-      parent_call_id: first.parentCallId || (end?.parentCallId ?? null),
+      parent_call_id: this.parentCallId,
       status: end?.status ?? (hasEnded ? ABANDONED : "started"),
       started_at: this.startedAt,
       ended_at: end?.order[0] ?? null,
       duration_ms: this.durationMs,
       error: end?.error ?? null,
+      ...(first.kind === "model" && model ? modelView(model) : {}),
     };
   }
+}
+
+/** @param {ModelFacts} facts */
+function modelView(facts) {
+  return {
+    model: facts.model,
+    response_model: facts.responseModel,
+    provider: facts.provider,
+    usage: facts.usage,
+    cost: null, // prices are known to the server
+    finish_reasons: facts.finishReasons,
+    time_to_first_token_ms: facts.timeToFirstTokenMs,
+    chunk_count: facts.chunkCount,
+  };
 }
 
 /** The calls of a run, from events in any order. */
@@ -110,6 +153,7 @@ export class Calls {
   #named = new Map();
   /** @type {Map<string, Mark[]>} */
   #unnamed = new Map(); // by subject
+  #hasModels = false; // some are calls of models, which may be recorded twice
   /** @type {import("./call-links.js").Links} */
   #links = new Map();
   #hasOutsideCalls = false; // of programs without a recorder: their parents have to be found
@@ -122,6 +166,7 @@ export class Calls {
       return;
     }
     const { subject, mark } = found;
+    this.#hasModels ||= mark.model !== null;
     if (event.producer == null && event.parent_call_id != null) this.#hasOutsideCalls = true;
     if (event.call_id == null) {
       addTo(this.#unnamed, subject, mark);
@@ -154,7 +199,7 @@ export class Calls {
     }
     for (const [callId, call] of this.#named) if (wanted(call.first.order)) calls.set(callId, call);
     const found = this.#hasOutsideCalls ? resolveParents(calls, this.#links) : calls;
-    return [...found.values()].sort(
+    return [...(this.#hasModels ? joinRepeated(found) : found).values()].sort(
       (one, other) =>
         one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
     );
@@ -183,6 +228,12 @@ export function markOf(event) {
       status = event.type === "agent_end" ? endStatus(payload) : "started";
       subject = name;
       break;
+    case "model_call":
+      kind = "model";
+      name = textOf(payload, "model", "response_model", "operation") ?? "model";
+      status = toolStatus(payload);
+      subject = `${event.agent_name ?? ""}/${name}`;
+      break;
     case "node_start":
     case "node_stop":
       kind = "node";
@@ -209,6 +260,7 @@ export function markOf(event) {
     parentCallId: event.parent_call_id ?? null,
     durationMs: durationOf(payload),
     error: errorTextOf(payload),
+    model: event.type === "model_call" ? modelFacts(payload) : null,
   };
   return { subject: `${kind} ${subject}`, mark };
 }
@@ -238,12 +290,4 @@ function idFrom(mark) {
 /** @param {Mark | null} one @param {Mark} other */
 function earlier(one, other) {
   return one !== null && compareOrders(one.order, other.order) <= 0 ? one : other;
-}
-
-/** Round as Python does: 0.5 and 2.5 down, 1.5 up. @param {number} value */
-function roundHalfEven(value) {
-  const low = Math.floor(value);
-  const rest = value - low;
-  if (rest !== 0.5) return Math.round(value);
-  return low % 2 === 0 ? low : low + 1;
 }

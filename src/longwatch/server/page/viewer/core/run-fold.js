@@ -10,17 +10,19 @@ import { STARTS, UNREADABLE, endedAt, isActivity, originBeats, originOf } from "
 import { NumberSet } from "./number-set.js";
 import { compareOrders, compareText, orderOf } from "./order.js";
 import { numberOf, payloadOf, toolStatus } from "./payloads.js";
+import { Waits, waitText } from "./waits.js";
 
 /** @import { Attempt } from "./attempts.js" */
 /** @import { Ending, Origin, Status } from "./endings.js" */
 /** @import { Order, WireEvent } from "./order.js" */
+/** @import { WaitView } from "./waits.js" */
 
 export const SILENT_AFTER_MS = 60_000;
 const LINE_TYPES = new Set(["block", "block_delta", "turn_line", "turn_result", "output"]); // of an agent's output
 
 /**
  * @typedef {object} Condition A property of a run at this moment that is not part of its history.
- * @property {string} name `silent`, `unreadable` or `missing`; of the server also `unattended`, `undelivered` or `no heartbeat`
+ * @property {string} name `waiting`, `silent`, `unreadable` or `missing`; of the server also `unattended`, `undelivered` or `no heartbeat`
  * @property {string} message
  *
  * @typedef {[notBefore: number, notAfter: number | null]} Interval
@@ -54,11 +56,14 @@ const LINE_TYPES = new Set(["block", "block_delta", "turn_line", "turn_result", 
  * @property {number} last_event_at
  * @property {number | null} expired_before
  * @property {AttemptView[]} attempts the earliest first; there is always one
+ * @property {WaitView[]} waiting open waits, the longest first
+ * @property {Record<string, number>} waiting_ms reason → milliseconds of the waits that ended
  */
 
 /** The state of a run, updated with every event. */
 export class RunFold {
   #calls = new Calls();
+  #waits = new Waits();
   /** @type {Set<string>} */
   #agents = new Set();
   /** @type {Map<string, number>} */
@@ -135,6 +140,30 @@ export class RunFold {
     return this.#calls.select(last === 0 ? () => true : isShown);
   }
 
+  /** Every wait, in the order they began. */
+  waits() {
+    return this.#waits.all();
+  }
+
+  /**
+   * The open waits of the last attempt. A run that has ended waits for nothing, nor does a producer that has closed.
+   * @returns {WaitView[]}
+   */
+  #waiting() {
+    if (this.#ending !== null) return [];
+    const began = this.#shown.length > 1 ? this.#attemptStartedAt : 1;
+    return this.#waits
+      .open()
+      .map(({ producer, reason, detail, since }) => ({
+        producer,
+        reason,
+        detail,
+        since: since ?? 0,
+      }))
+      .filter(({ producer, since }) => since >= began && !this.#lifecycle.isClosed(producer))
+      .map(({ producer, ...view }) => view);
+  }
+
   /**
    * The conditions of the run at this moment: computed, never stored.
    * @param {number} now Epoch milliseconds.
@@ -146,7 +175,9 @@ export class RunFold {
     /** @type {Condition[]} */
     const found = [];
     const quietMs = now - (this.#lastOrder?.[0] ?? now);
-    if (!this.hasEnded && quietMs > silentAfterMs) {
+    const waits = this.#waiting();
+    for (const wait of waits) found.push({ name: "waiting", message: waitText(wait) });
+    if (!this.hasEnded && !waits.length && quietMs > silentAfterMs) {
       found.push({
         name: "silent",
         message: `no event for ${Math.floor(quietMs / 1000)} s; the run is still open`,
@@ -172,6 +203,11 @@ export class RunFold {
     return found;
   }
 
+  get #attemptStartedAt() {
+    const start = this.#shown.length > 1 ? this.#current.start?.[0] : null;
+    return start ?? this.#firstOrder?.[0] ?? 0;
+  }
+
   /**
    * @param {number} now Epoch milliseconds.
    * @returns {SummaryView | null} null before the first event
@@ -180,7 +216,7 @@ export class RunFold {
     if (this.#origin === null || this.#firstOrder === null || this.#lastOrder === null) return null;
     const attempts = this.#shown;
     const startedAt = this.#firstOrder[0];
-    const attemptAt = (attempts.length > 1 ? this.#current.start?.[0] : null) ?? startedAt;
+    const attemptAt = this.#attemptStartedAt;
     const ending = this.#ending;
     const end = ending === null ? now : endedAt(ending);
     const between = intervalOf(ending);
@@ -206,6 +242,8 @@ export class RunFold {
       attempts: attempts.map((each, at) =>
         this.#attemptView(each, at, each === this.#current ? ending : each.ending),
       ),
+      waiting: this.#waiting(),
+      waiting_ms: this.#waits.waitedMs(),
     };
   }
 
@@ -261,6 +299,7 @@ export class RunFold {
     if (type === "tool_call" && toolStatus(payloadOf(event)) === "failed") this.#failedCalls += 1;
     this.#lifecycle.add(event);
     this.#calls.add(event);
+    this.#waits.add(event);
     this.#noteProducer(event);
     if (LINE_TYPES.has(type)) this.#noteLine(payloadOf(event));
   }

@@ -1,0 +1,120 @@
+/** Tokens, cost and waits as text, as the command line writes them: every sum with its coverage. */
+
+import { countText, durationText, elapsedText, numberText } from "./format.js";
+
+/** @import { Call, Rate, Summary, Usage } from "./types.js" */
+
+const SIZES = [512_000, 272_000, 256_000, 200_000, 128_000]; // input tokens beyond which a price may change
+const MILLION = 1_000_000;
+
+/** `41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price` @param {Usage} usage */
+export function usageText(usage) {
+  const { model_calls: all, calls_with_tokens: counted, priced_calls: priced } = usage;
+  const calls = countText(all, "model call");
+  if (!counted && !priced) return `${calls} without token counts`;
+  const tokens = countText(usage.input_tokens + usage.output_tokens, "token");
+  const coverage =
+    counted < all ? ` in ${numberText(counted)} of ${calls}` : priced ? "" : ` in ${calls}`;
+  return `${tokens}${coverage}; ${costCoverage(usage)}`;
+}
+
+/** @param {Usage} usage */
+function costCoverage({ cost, model_calls: all, priced_calls: priced }) {
+  if (cost === null) return "no known price";
+  if (priced === all) return `${costText(cost)} for ${countText(priced, "call")}`;
+  const have = all - priced === 1 ? "has" : "have";
+  const of = `${numberText(priced)} of ${numberText(all)} calls`;
+  return `${costText(cost)} for ${of}, ${numberText(all - priced)} ${have} no known price`;
+}
+
+/** The same for a narrow column: `41,200 tokens, $0.62 (18 of 21)`. @param {Usage} usage */
+export function usageBrief(usage) {
+  const { cost, model_calls: all, calls_with_tokens: counted, priced_calls: priced } = usage;
+  const of = (/** @type {number} */ some) =>
+    some < all ? ` (${numberText(some)} of ${numberText(all)})` : "";
+  const tokens = usage.input_tokens + usage.output_tokens;
+  const parts = [
+    counted ? `${countText(tokens, "token")}${of(counted)}` : countText(all, "model call"),
+    cost === null ? "" : `${costText(cost)}${of(priced)}`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** `$0.62`, `$1,204.50`; small amounts with two significant digits, `$0.0042`. @param {number} cost */
+export function costText(cost) {
+  if (cost >= 0.995 || cost === 0) {
+    const [whole, cents] = cost.toFixed(2).split(".");
+    return `$${numberText(Number(whole))}.${cents}`;
+  }
+  if (cost < 0.00001) return "<$0.00001";
+  const exponent = Number(cost.toExponential().split("e")[1]);
+  return `$${cost.toFixed(Math.max(2, 1 - exponent))}`;
+}
+
+/**
+ * The cost of a call by the prices of its run; null if it is not known.
+ * @param {Call} call @param {readonly Rate[]} rates @returns {number | null}
+ */
+export function callCost({ usage, provider, model, response_model }, rates) {
+  const { input_tokens: input = null, output_tokens: output = null } = usage ?? {};
+  if (!usage || input === null) return null;
+  const responded = response_model === model ? "" : (response_model ?? "");
+  const size = SIZES.find((each) => input > each) ?? 0;
+  const rate = rates.find(
+    (each) =>
+      each.provider === (provider ?? "") &&
+      each.model === (model ?? "") &&
+      each.response_model === responded &&
+      each.size === size,
+  );
+  if (!rate) return null;
+  const [reads, writes] = [usage.cache_read_tokens ?? 0, usage.cache_write_tokens ?? 0];
+  let cost = 0;
+  for (const [tokens, price] of /** @type {[number, number | null][]} */ ([
+    [Math.max(0, input - reads - writes), rate.input],
+    [output ?? 0, rate.output],
+    [reads, rate.cache_read],
+    [writes, rate.cache_write],
+  ])) {
+    if (tokens && price === null) return null;
+    cost += (tokens * (price ?? 0)) / MILLION;
+  }
+  return cost;
+}
+
+/** `1,204 tokens · $0.0042 · first token 310 ms`: what is known of a model call. @param {Call} call */
+export function modelCallText({ usage, cost, time_to_first_token_ms: first }) {
+  const { input_tokens: input = null, output_tokens: output = null } = usage ?? {};
+  const parts = [
+    input === null && output === null ? "" : countText((input ?? 0) + (output ?? 0), "token"),
+    (cost ?? null) === null ? "" : costText(cost ?? 0),
+    (first ?? null) === null ? "" : `first token ${durationText(first ?? 0)}`,
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+/**
+ * `12 min 05 s of 20 min 00 s waiting for approval`: all waits of the run, also open ones; empty without any.
+ * @param {Pick<Summary, "waiting" | "waiting_ms">} run @param {number} elapsedMs @param {number} now
+ */
+export function waitedText({ waiting, waiting_ms }, elapsedMs, now) {
+  const waited = new Map(Object.entries(waiting_ms));
+  for (const { reason, since } of waiting)
+    waited.set(reason, (waited.get(reason) ?? 0) + Math.max(0, now - since));
+  return [...waited]
+    .sort(([one, ms], [other, otherMs]) => otherMs - ms || (one < other ? -1 : 1))
+    .map(([reason, ms]) => {
+      const whole = ms > 0 && ms <= elapsedMs ? ` of ${durationText(elapsedMs)}` : "";
+      return `${durationText(ms)}${whole} waiting for ${reason}`;
+    })
+    .join(", ");
+}
+
+/**
+ * `waiting for approval: deploy to production, for 12 min 05 s`
+ * @param {{reason: string, detail: string | null, since: number}} wait @param {number} now
+ */
+export function openWaitText({ reason, detail, since }, now) {
+  const what = detail ? `${reason}: ${detail}` : reason;
+  return `waiting for ${what}, for ${elapsedText(now - since)}`;
+}
