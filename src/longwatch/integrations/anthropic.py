@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from longwatch.integrations.client_calls import ModelResponse
+from longwatch.integrations.client_calls import Message, ModelResponse, parameters_of, plain, read
 from longwatch.integrations.generated_clients import ClientApi, ClientLibrary
-from longwatch.integrations.messages import (
-    Message,
-    Part,
-    media_part,
-    message,
-    parameters_of,
-    read,
-    reasoning_part,
-    text_part,
-    tool_call_part,
-    tool_result_part,
-)
 from longwatch.recording.model_calls import ModelUsage
+from longwatch.telemetry.messages import message_of
 
 CONTENT_FIELDS = ("model", "messages", "system", "tools")
+INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+OUTPUT_COUNTS = ("output_tokens", "output_tokens_details")
 
 
 def install() -> None:
@@ -38,51 +29,19 @@ def read_parameters(body: Mapping[str, Any]) -> dict[str, object]:
 
 
 def read_input(body: Mapping[str, Any]) -> list[Message]:
-    system = body.get("system")
-    head = [message("system", read_blocks(system))] if system else []
-    return [
-        *head,
-        *(
-            message(read(each, "role"), read_blocks(read(each, "content")))
-            for each in body.get("messages") or ()
-        ),
-    ]
-
-
-def read_blocks(content: object) -> Iterable[Part]:
-    """The blocks of a message as parts."""
-    if isinstance(content, str):
-        yield text_part(content)
-        return
-    for block in content if isinstance(content, list | tuple) else ():
-        kind = str(read(block, "type"))
-        if kind == "text":
-            yield text_part(read(block, "text"))
-        elif kind == "thinking":
-            yield reasoning_part(read(block, "thinking"))
-        elif kind.endswith("tool_use"):
-            yield tool_call_part(read(block, "id"), read(block, "name"), read(block, "input"))
-        elif kind.endswith("tool_result"):
-            result = read(block, "content")
-            plain = message("tool", read_blocks(result))["content"]
-            yield tool_result_part(read(block, "tool_use_id"), plain)
-        elif kind in ("image", "document"):
-            source = read(block, "source")
-            name = "image" if kind == "image" else "file"
-            yield media_part(name, media_type=read(source, "media_type"), data=read(source, "data"))
-        else:
-            yield {"type": kind}
+    system = [{"role": "system", "content": body["system"]}] if body.get("system") else []
+    return [message_of(plain(each), role="user") for each in [*system, *(body.get("messages") or ())]]
 
 
 def read_response(response: object) -> ModelResponse:
     reason = read(response, "stop_reason")
-    content = read(response, "content")
+    content = plain(read(response, "content"))
     return ModelResponse(
         response_id=read(response, "id"),
         response_model=read(response, "model"),
         finish_reasons=[str(reason)] if reason else None,
         usage=read_usage(read(response, "usage")),
-        output=[message(read(response, "role") or "assistant", read_blocks(content))] if content else [],
+        output=[message_of({"content": content}, role="assistant")] if content else None,
     )
 
 
@@ -100,16 +59,13 @@ def read_usage(usage: object) -> ModelUsage | None:
     )
 
 
-INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-
-
 class MessageStream:
     """Collects the events of a message."""
 
     def __init__(self) -> None:
         self._message: object = None
         self._usage: dict[str, object] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._blocks: dict[int, tuple[object, list[str]]] = {}  # as it began, and its pieces
         self._reason: str | None = None
 
     def add(self, event: object) -> bool:
@@ -118,46 +74,38 @@ class MessageStream:
             self._message = read(event, "message")
             self._add_usage(read(self._message, "usage"), INPUT_COUNTS)  # its output count is a first guess
         elif kind == "content_block_start":
-            self._blocks[read(event, "index")] = {"block": read(event, "content_block"), "pieces": []}
+            self._blocks[read(event, "index")] = read(event, "content_block"), []
         elif kind == "content_block_delta":
-            return self._add_delta(self._blocks[read(event, "index")], read(event, "delta"))
+            delta = read(event, "delta")
+            piece = read(delta, "text") or read(delta, "partial_json") or read(delta, "thinking")
+            if piece:
+                self._blocks[read(event, "index")][1].append(piece)
+            return bool(piece)
         elif kind == "message_delta":
             self._reason = read(read(event, "delta"), "stop_reason") or self._reason
-            self._add_usage(read(event, "usage"), (*INPUT_COUNTS, "output_tokens", "output_tokens_details"))
+            self._add_usage(read(event, "usage"), (*INPUT_COUNTS, *OUTPUT_COUNTS))
         return False
 
     def _add_usage(self, usage: object, names: Iterable[str]) -> None:
         """Later counts replace earlier ones: they are totals."""
         self._usage |= {name: count for name in names if (count := read(usage, name)) is not None}
 
-    def _add_delta(self, state: dict[str, Any], delta: object) -> bool:
-        piece = read(delta, "text") or read(delta, "partial_json") or read(delta, "thinking")
-        if piece:
-            state["pieces"].append(piece)
-        return bool(piece)
-
     def response(self) -> ModelResponse:
-        parts = [part for state in self._blocks.values() for part in _streamed_parts(state)]
+        blocks = [_streamed_block(block, "".join(pieces)) for block, pieces in self._blocks.values()]
         return ModelResponse(
             response_id=read(self._message, "id"),
             response_model=read(self._message, "model"),
             finish_reasons=[self._reason] if self._reason else None,
             usage=read_usage(self._usage) if self._usage else None,
-            output=[message("assistant", parts)] if parts else [],
+            output=[message_of({"content": blocks}, role="assistant")] if blocks else None,
         )
 
 
-def _streamed_parts(state: Mapping[str, Any]) -> Iterable[Part]:
-    block, text = state["block"], "".join(state["pieces"])
-    kind = str(read(block, "type"))
-    if kind == "text":
-        yield text_part(text)
-    elif kind == "thinking":
-        yield reasoning_part(text)
-    elif kind.endswith("tool_use"):
-        yield tool_call_part(read(block, "id"), read(block, "name"), text)
-    else:
-        yield from read_blocks([block])
+def _streamed_block(block: object, text: str) -> object:
+    """The block with its pieces. Its tool input is JSON, which may be cut off."""
+    value: Any = plain(block)
+    field = {"text": "text", "thinking": "thinking"}.get(value["type"], "input")
+    return {**value, field: text} if text or field != "input" else value
 
 
 LIBRARY = ClientLibrary(

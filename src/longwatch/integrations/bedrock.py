@@ -6,27 +6,16 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from longwatch.integrations.client_calls import Chunks, ClientCall, ModelResponse
-from longwatch.integrations.messages import (
-    Message,
-    Part,
-    media_part,
-    message,
-    parameters_of,
-    reasoning_part,
-    text_part,
-    tool_call_part,
-    tool_result_part,
-)
+from longwatch.integrations.client_calls import Chunks, ClientCall, Message, ModelResponse, parameters_of
 from longwatch.recording.calls import report_fault
 from longwatch.recording.model_calls import ModelUsage, begin_model_call, outer_layer
+from longwatch.telemetry.messages import message_of
 
 SERVICE = "bedrock-runtime"
 NAME = "bedrock"
 PROVIDER = "aws.bedrock"
 INSTALLED = "__longwatch__"  # on a wrapped method
 CONTENT_FIELDS = ("modelId", "messages", "system", "toolConfig", "inferenceConfig")
-MEDIA = {"image": "image", "document": "file", "video": "video", "audio": "audio"}
 
 
 def install() -> None:
@@ -124,40 +113,8 @@ def read_parameters(request: Mapping[str, Any]) -> dict[str, object]:
 
 
 def read_input(request: Mapping[str, Any]) -> list[Message]:
-    system = request.get("system")
-    head = [message("system", read_blocks(system))] if system else []
-    messages = request.get("messages") or ()
-    return [*head, *(message(each.get("role"), read_blocks(each.get("content") or ())) for each in messages)]
-
-
-def read_blocks(blocks: Iterable[Mapping[str, Any]]) -> Iterable[Part]:
-    """The blocks of a message as parts. Each block has one key, which names its kind."""
-    for block in blocks:
-        kind = next(iter(block), "unknown")
-        content = block.get(kind)
-        if kind == "text":
-            yield text_part(content)
-        elif kind == "reasoningContent":
-            yield reasoning_part(((content or {}).get("reasoningText") or {}).get("text"))
-        elif kind == "toolUse" and content:
-            yield tool_call_part(content.get("toolUseId"), content.get("name"), content.get("input"))
-        elif kind == "toolResult" and content:
-            yield tool_result_part(content.get("toolUseId"), _read_result(content.get("content") or ()))
-        elif kind in MEDIA and content:
-            media_type = f"{kind}/{content.get('format')}"
-            yield media_part(
-                MEDIA[kind], media_type=media_type, data=(content.get("source") or {}).get("bytes")
-            )
-        else:
-            yield {"type": kind}
-
-
-def _read_result(blocks: Iterable[Mapping[str, Any]]) -> object:
-    """The content of a tool's result: text or JSON if it is nothing else."""
-    listed = list(blocks)
-    if len(listed) == 1 and "json" in listed[0]:
-        return listed[0]["json"]
-    return message("tool", read_blocks(listed))["content"]
+    system = [{"role": "system", "content": request["system"]}] if request.get("system") else []
+    return [message_of(each, role="user") for each in [*system, *(request.get("messages") or ())]]
 
 
 def read_response(response: Mapping[str, Any]) -> ModelResponse:
@@ -167,7 +124,7 @@ def read_response(response: Mapping[str, Any]) -> ModelResponse:
         response_id=_request_id(response),
         finish_reasons=[reason] if reason else None,
         usage=read_usage(response.get("usage")),
-        output=[message(given.get("role"), read_blocks(given.get("content") or ()))] if given else [],
+        output=[message_of(given, role="assistant")] if given else None,
     )
 
 
@@ -224,20 +181,20 @@ class ConverseStream:
         return bool(text or reasoning)
 
     def response(self) -> ModelResponse:
-        parts = [part for block in self._blocks.values() for part in _streamed_parts(block)]
+        blocks = [part for block in self._blocks.values() for part in _streamed_blocks(block)]
         return ModelResponse(
             response_id=self._request_id,
             finish_reasons=[self._reason] if self._reason else None,
             usage=self._usage,
-            output=[message("assistant", parts)] if parts else [],
+            output=[message_of({"content": blocks}, role="assistant")] if blocks else None,
         )
 
 
-def _streamed_parts(block: Mapping[str, Any]) -> Iterable[Part]:
+def _streamed_blocks(block: Mapping[str, Any]) -> Iterable[dict[str, object]]:
     tool, text = block.get("tool"), "".join(block["text"])
     if block["reasoning"]:
-        yield reasoning_part("".join(block["reasoning"]))
+        yield {"type": "reasoning", "text": "".join(block["reasoning"])}
     if tool:
-        yield tool_call_part(tool.get("toolUseId"), tool.get("name"), text)
+        yield {"toolUse": {**tool, "input": text}}
     elif text:
-        yield text_part(text)
+        yield {"text": text}

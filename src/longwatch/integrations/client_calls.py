@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from longwatch.integrations.messages import Message
 from longwatch.recording.calls import report_fault
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, ModelUsage
 from longwatch.recording.scope import SCOPE
+
+Message = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +103,17 @@ class Chunks:
         self._is_reading = True  # the response is closed inside, before its end or failure is seen here
         try:
             chunk = next(self._chunks)
-        except StopIteration:
-            self._call.finish_stream()
-            raise
         except BaseException as error:
-            self._call.finish_stream(error)
+            self._end(error)
             raise
         finally:
             self._is_reading = False
         self._call.add_chunk(chunk)
         return chunk
+
+    def _end(self, error: BaseException) -> None:
+        is_exhausted = isinstance(error, StopIteration | StopAsyncIteration)
+        self._call.finish_stream(None if is_exhausted else error)
 
     def on_close(self) -> None:
         if not self._is_reading:
@@ -131,13 +133,45 @@ class AsyncChunks(Chunks):
         self._is_reading = True
         try:
             chunk = await anext(self._chunks)
-        except StopAsyncIteration:
-            self._call.finish_stream()
-            raise
         except BaseException as error:
-            self._call.finish_stream(error)
+            self._end(error)
             raise
         finally:
             self._is_reading = False
         self._call.add_chunk(chunk)
         return chunk
+
+
+def read(value: object, name: str) -> Any:
+    """A field of a mapping or an object; None if there is none."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def plain(value: object) -> object:
+    """The value of a request or a response with dictionaries in place of the client's own types."""
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    to_dict = getattr(value, "to_dict", None)
+    return value if to_dict is None else to_dict(mode="python", warnings=False)
+
+
+def parameters_of(body: Mapping[str, Any], *, content: Sequence[str]) -> dict[str, object]:
+    """The parameters of a request: its small values, except its `content` fields."""
+    found: dict[str, object] = {}
+    for name, value in body.items():
+        if name in content:
+            continue
+        if _is_scalar(value):
+            found[name] = value
+        elif isinstance(value, Mapping):
+            scalars = {key: each for key, each in value.items() if _is_scalar(each)}
+            found |= {name: scalars} if scalars else {}
+        elif isinstance(value, list | tuple) and all(_is_scalar(each) for each in value):
+            found[name] = list(value)
+    return found
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int | float | bool)

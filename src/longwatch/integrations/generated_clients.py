@@ -14,8 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longwatch.integrations.client_calls import AsyncChunks, Chunks, ClientCall, ModelResponse, StreamReader
-from longwatch.integrations.messages import Message
+from longwatch.integrations.client_calls import (
+    AsyncChunks,
+    Chunks,
+    ClientCall,
+    Message,
+    ModelResponse,
+    StreamReader,
+)
 from longwatch.recording.calls import report_fault
 from longwatch.recording.model_calls import ModelCall, begin_model_call, outer_layer
 

@@ -5,33 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from longwatch.integrations.client_calls import ModelResponse
-from longwatch.integrations.generated_clients import ClientApi, ClientLibrary
-from longwatch.integrations.messages import (
+from longwatch.integrations.client_calls import (
     Message,
-    Part,
-    media_part,
-    message,
+    ModelResponse,
     parameters_of,
+    plain,
     read,
-    reasoning_part,
-    text_part,
-    tool_call_part,
-    tool_result_part,
 )
+from longwatch.integrations.generated_clients import ClientApi, ClientLibrary
 from longwatch.recording.model_calls import ModelUsage
+from longwatch.telemetry.messages import message_of, part_of
 
 CONTENT_FIELDS = (
-    "model",
-    "messages",
-    "input",
-    "instructions",
-    "prompt",
-    "tools",
-    "functions",
-    "stream_options",
+    *("model", "messages", "input", "instructions", "prompt"),
+    *("tools", "functions", "stream_options"),
 )
-TEXT_TYPES = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 INCOMPLETE = {"max_output_tokens": "length"}
 
 
@@ -55,51 +43,7 @@ def read_parameters(body: Mapping[str, Any]) -> dict[str, object]:
 
 
 def read_chat_input(body: Mapping[str, Any]) -> list[Message]:
-    return [read_chat_message(each) for each in body.get("messages") or ()]
-
-
-def read_chat_message(given: object) -> Message:
-    """A message of a request or a response."""
-    role, content = read(given, "role"), read(given, "content")
-    if role == "tool":
-        return message(role, [tool_result_part(read(given, "tool_call_id"), _plain(content))])
-    parts = list(read_parts(content))
-    if refusal := read(given, "refusal"):
-        parts.append({"type": "refusal", "text": refusal})
-    for call in read(given, "tool_calls") or ():
-        function = read(call, "function") or read(call, "custom")
-        arguments = read(function, "arguments") or read(function, "input")
-        parts.append(tool_call_part(read(call, "id"), read(function, "name"), arguments))
-    return message(role, parts)
-
-
-def read_parts(content: object) -> Iterable[Part]:
-    """The parts of a message, of either API."""
-    if content is None:
-        return
-    if isinstance(content, str):
-        yield text_part(content)
-        return
-    for part in content if isinstance(content, list | tuple) else [content]:
-        kind = read(part, "type")
-        if kind in TEXT_TYPES:
-            yield text_part(read(part, "text"))
-        elif kind in ("image_url", "input_image"):
-            image = read(part, "image_url")
-            yield media_part("image", data=image if isinstance(image, str) else read(image, "url"))
-        elif kind == "input_audio":
-            audio = read(part, "input_audio")
-            yield media_part("audio", media_type=f"audio/{read(audio, 'format')}", data=read(audio, "data"))
-        elif kind in ("file", "input_file"):
-            file = read(part, "file") or part
-            yield media_part("file", data=read(file, "file_data"))
-        else:
-            yield {"type": str(kind)}
-
-
-def _plain(content: object) -> object:
-    """The content of a tool's result: text, if all its parts are."""
-    return message("tool", read_parts(content))["content"]
+    return [message_of(plain(each), role="user") for each in body.get("messages") or ()]
 
 
 def read_chat_response(response: object) -> ModelResponse:
@@ -114,10 +58,10 @@ def read_chat_response(response: object) -> ModelResponse:
 
 
 def _choice_message(choice: object) -> Message:
-    given = read(choice, "message")
-    if given is None:  # of the completions API
-        return message("assistant", [text_part(read(choice, "text"))])
-    return read_chat_message(given)
+    given = plain(read(choice, "message"))
+    if not isinstance(given, Mapping):  # of the completions API
+        return message_of(read(choice, "text"), role="assistant")
+    return message_of({**given, "content": given.get("content") or given.get("refusal")}, role="assistant")
 
 
 def read_chat_usage(usage: object) -> ModelUsage | None:
@@ -146,12 +90,8 @@ class _Choice:
         self.reason: str | None = None
 
     def message(self) -> Message:
-        parts = [text_part("".join(self.text))] if self.text else []
-        calls = (
-            tool_call_part(call["id"], call["name"], "".join(call["arguments"]))
-            for call in self.calls.values()
-        )
-        return message("assistant", [*parts, *calls])
+        calls = [{**call, "arguments": "".join(call["arguments"])} for call in self.calls.values()]
+        return message_of({"content": "".join(self.text), "tool_calls": calls}, role="assistant")
 
 
 class ChatStream:
@@ -179,10 +119,8 @@ class ChatStream:
         calls = read(delta, "tool_calls") or ()
         for call in calls:
             function = read(call, "function")
-            known = state.calls.setdefault(
-                read(call, "index") or 0,
-                {"id": read(call, "id"), "name": read(function, "name"), "arguments": []},
-            )
+            new = {"id": read(call, "id"), "name": read(function, "name"), "arguments": []}
+            known = state.calls.setdefault(read(call, "index") or 0, new)
             known["arguments"].append(read(function, "arguments") or "")
         return bool(text or calls)
 
@@ -201,7 +139,7 @@ def read_prompt(body: Mapping[str, Any]) -> list[Message]:
     """The prompts or inputs of a request without messages; tokens that are given as numbers are left out."""
     given = body.get("prompt") or body.get("input") or ()
     texts = [given] if isinstance(given, str) else given
-    return [message("user", [text_part(text)]) for text in texts if isinstance(text, str)]
+    return [message_of(text, role="user") for text in texts if isinstance(text, str)]
 
 
 # Responses
@@ -209,29 +147,29 @@ def read_prompt(body: Mapping[str, Any]) -> list[Message]:
 
 def read_responses_input(body: Mapping[str, Any]) -> list[Message]:
     given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given or ()
+    items = [given] if isinstance(given, str) else given or ()
     instructions = body.get("instructions")
-    system = [message("system", [text_part(instructions)])] if isinstance(instructions, str) else []
+    system = [message_of(instructions, role="system")] if isinstance(instructions, str) else []
     return [*system, *(read_item(item) for item in items)]
 
 
 def read_item(item: object) -> Message:
     """An item of the responses API as a message."""
-    kind = read(item, "type") or "message"
-    if kind == "message":
-        return message(read(item, "role"), read_parts(read(item, "content")))
+    value: Any = plain(item)
+    kind = str(read(value, "type") or "message")
     if kind == "reasoning":
-        texts = [read(part, "text") or "" for part in read(item, "summary") or ()]
-        return message("assistant", [reasoning_part("\n".join(texts))])
+        texts = [read(part, "text") or "" for part in read(value, "summary") or ()]
+        return {"role": "assistant", "content": [{"type": "reasoning", "text": "\n".join(texts)}]}
     if kind.endswith("_call_output"):
-        return message("tool", [tool_result_part(read(item, "call_id"), _plain(read(item, "output")))])
+        return message_of({"tool_call_id": value.get("call_id"), "content": value.get("output")}, role="tool")
     if kind.endswith("_call"):
-        arguments = read(item, "arguments") or read(item, "input") or read(item, "action")
-        name = read(item, "name") or kind.removesuffix("_call")
-        return message(
-            "assistant", [tool_call_part(read(item, "call_id") or read(item, "id"), name, arguments)]
-        )
-    return message(read(item, "role") or "user", [{"type": str(kind)}])
+        call = {
+            "id": value.get("call_id") or value.get("id"),
+            "name": value.get("name") or kind.removesuffix("_call"),
+            "arguments": value.get("arguments") or value.get("input") or value.get("action"),
+        }
+        return {"role": "assistant", "content": [part_of({"type": "tool_call", **call})]}
+    return message_of(value, role="user")
 
 
 def read_response(response: object) -> ModelResponse:
@@ -287,7 +225,7 @@ class ResponseStream:
             return response
         output = [read_item(item) for item in self._items]
         if self._text:
-            output.append(message("assistant", [text_part("".join(self._text))]))
+            output.append(message_of("".join(self._text), role="assistant"))
         return ModelResponse(response.response_id, response.response_model, output=output)
 
 

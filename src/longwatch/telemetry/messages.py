@@ -12,7 +12,7 @@ from typing import Any
 
 from longwatch.telemetry.span import Attributes
 
-MEDIA = ("image", "audio", "video", "file")
+MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "file", "document": "file"}
 
 
 def decode_json(value: object) -> object:
@@ -42,18 +42,25 @@ def message_of(value: object, *, role: str) -> dict[str, object]:
         return {"role": role, "content": _content(value)}
     found: dict[str, object] = {"role": value.get("role") or role}
     parts = value["parts"] if "parts" in value else value.get("content")
-    content = _content(decode_json(parts))
+    content = _content(_decode_parts(parts))
     calls = value.get("tool_calls")
     if isinstance(calls, list) and calls:
         whole = (
             content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
         )
-        content = [*whole, *(part_of({"type": "tool_call", **_flat_call(call)}) for call in calls)]
+        content = [*whole, *(_tool_call(_flat_call(call)) for call in calls)]
     found["content"] = content if content is not None else ""
     if value.get("tool_call_id"):
         result = {"type": "tool_result", "id": value["tool_call_id"], "result": found["content"]}
         found["content"] = [result]
     return found
+
+
+def _decode_parts(value: object) -> object:
+    """Parts that are written as JSON. Text that a model wrote as JSON stays text."""
+    decoded = decode_json(value)
+    is_parts = isinstance(decoded, list) and all(isinstance(each, Mapping) for each in decoded)
+    return decoded if is_parts else value
 
 
 def _content(value: object) -> object:
@@ -71,15 +78,16 @@ def part_of(value: object) -> dict[str, object]:
     if not isinstance(value, Mapping):
         return {"type": "text", "text": value}
     kind = value.get("type")
-    if "toolUse" in value or kind in ("tool_call", "tool_use", "function"):
+    if "toolUse" in value or kind in ("tool_call", "tool_use", "server_tool_use", "function"):
         return _tool_call(value.get("toolUse") or value)
-    if "toolResult" in value or kind in ("tool_call_response", "tool_result"):
+    if "toolResult" in value or str(kind).endswith(("tool_call_response", "tool_result")):
         return _tool_result(value.get("toolResult") or value)
-    for media in MEDIA:
-        if media in value or kind in (media, f"{media}_url") or value.get("modality") == media:
-            return _media(media, value)
-    if kind in ("reasoning", "thinking"):
-        return {"type": "reasoning", "text": _first(value, "content", "text", "thinking")}
+    for word in MEDIA:
+        if word in value or kind in (word, f"{word}_url", f"input_{word}") or value.get("modality") == word:
+            return _media(word, value)
+    if "reasoningContent" in value or kind in ("reasoning", "thinking"):
+        reasoning = _inner(value, "reasoningContent", "reasoningText")
+        return {"type": "reasoning", "text": _first(reasoning, "content", "text", "thinking")}
     text = _first(value, "text", "content")
     return {"type": "text", "text": text} if text is not None else dict(value)
 
@@ -95,31 +103,42 @@ def _flat_call(value: object) -> dict[str, Any]:
     """A tool call whose function, as OpenAI nests it, is on the same level as its id."""
     if not isinstance(value, Mapping):
         return {"name": str(value)}
-    function = value.get("function")
+    function = value.get("function") or value.get("custom")
     return {**value, **function} if isinstance(function, Mapping) else dict(value)
 
 
 def _tool_result(value: Mapping[str, Any]) -> dict[str, object]:
     result = decode_json(_first(value, "response", "result", "content"))
+    if isinstance(result, list) and result and all(isinstance(each, Mapping) for each in result):
+        result = _content(result)  # it may hold images
     found = {"id": _first(value, "id", "toolUseId", "tool_use_id", "tool_call_id"), "result": result}
     return {"type": "tool_result"} | {name: item for name, item in found.items() if item is not None}
 
 
-def _media(kind: str, value: Mapping[str, Any]) -> dict[str, object]:
-    source = _first(value, "source", kind, f"{kind}_url", "file") or value
-    if isinstance(source, Mapping) and isinstance(source.get(kind), Mapping):
-        source = source[kind]
-    source = source if isinstance(source, Mapping) else {"url": source}
-    data = _first(source, "data", "content", "bytes", "url", "uri")
+def _inner(value: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """What the value holds under the names, each inside the one before, as far as they go."""
+    for name in names:
+        if isinstance(value.get(name), Mapping):
+            value = value[name]
+    return value
+
+
+def _media(word: str, value: Mapping[str, Any]) -> dict[str, object]:
+    source = _first(value, "source", word, f"{word}_url", f"input_{word}", "file") or value
+    source = _inner(source, word) if isinstance(source, Mapping) else {"url": source}
+    content = _inner(source, "source")
+    data = _first(content, "data", "content", "bytes", "url", "uri", "file_data")
     media_type = _first(value, "mime_type", "media_type") or _first(
         source, "media_type", "mime_type", "format"
     )
+    if isinstance(media_type, str) and "/" not in media_type:
+        media_type = f"{MEDIA[word]}/{media_type}"  # a format alone
     if isinstance(data, str) and data.startswith("data:"):
         media_type = media_type or data[5:].partition(";")[0]
         data = data.partition(",")[2]
-    found: dict[str, object] = {"type": kind, "media_type": media_type}
+    found: dict[str, object] = {"type": MEDIA[word], "media_type": media_type}
     if isinstance(data, str | bytes) and not str(data[:8]).startswith(("http", "gs://", "s3://", "file:")):
-        found["bytes"] = len(data) * 3 // 4 if isinstance(data, str) else len(data)  # base64
+        found["bytes"] = len(data) * 3 // 4 - data[-2:].count("=") if isinstance(data, str) else len(data)
     return {name: item for name, item in found.items() if item is not None}
 
 

@@ -233,7 +233,7 @@ def test_a_tool_runner_is_a_call_for_each_of_its_requests(
     called = {"type": "tool_call", "id": "toolu_a", "name": "search", "arguments": {"query": "tides"}}
     asking = {"role": "assistant", "content": [{"type": "text", "text": "Searching."}, called]}
     assert (first_end["output"], first_end["finish_reasons"]) == ([asking], ["tool_use"])
-    result = {"type": "tool_result", "id": "toolu_a", "content": "about tides"}
+    result = {"type": "tool_result", "id": "toolu_a", "result": "about tides"}
     assert second_start["input"] == [{"role": "user", "content": [result]}]  # the rest is on the server
     assert second_start["parameters"]["thread"] == {"type": "continue", "previous_message_id": "msg_1"}
     assert second_end["output"] == [{"role": "assistant", "content": "High at noon."}]
@@ -251,7 +251,7 @@ def test_images_are_recorded_by_size(
         messages=[{"role": "user", "content": [{"type": "image", "source": source}]}],
     )
 
-    image = {"type": "image", "media_type": "image/png", "size": 5}
+    image = {"type": "image", "media_type": "image/png", "bytes": 5}
     assert recorded()[0]["input"] == [{"role": "user", "content": [image]}]
 
 

@@ -162,6 +162,7 @@ def test_tools_and_media_are_parts_of_messages(client: Any, server: ModelServer,
 
     called = {"type": "tool_call", "id": "t-1", "name": "search", "arguments": {"query": "tides"}}
     parts = [{"type": "reasoning", "text": "Tides."}, {"type": "text", "text": "Searching."}, called]
+    returned = {"type": "tool_result", "id": "t-1", "result": [{"json": {"high": "noon"}}]}
     events = recorded()
     assert events[1]["output"] == [{"role": "assistant", "content": parts}]
     assert events[2]["input"] == [
@@ -169,10 +170,10 @@ def test_tools_and_media_are_parts_of_messages(client: Any, server: ModelServer,
             "role": "user",
             "content": [
                 {"type": "text", "text": "What?"},
-                {"type": "image", "media_type": "image/png", "size": 5},
+                {"type": "image", "media_type": "image/png", "bytes": 5},
             ],
         },
         {"role": "assistant", "content": parts},
-        {"role": "user", "content": [{"type": "tool_result", "id": "t-1", "content": {"high": "noon"}}]},
+        {"role": "user", "content": [returned]},
     ]
     assert events[5]["output"] == [{"role": "assistant", "content": [called]}]

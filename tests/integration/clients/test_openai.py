@@ -341,11 +341,11 @@ def test_tool_calls_and_results_are_parts_of_messages(
             "role": "user",
             "content": [
                 {"type": "text", "text": "What is it?"},
-                {"type": "image", "media_type": "image/png", "size": 5},
+                {"type": "image", "media_type": "image/png", "bytes": 5},
             ],
         },
         {"role": "assistant", "content": [call]},
-        {"role": "tool", "content": [{"type": "tool_result", "id": "call_a", "content": "high at noon"}]},
+        {"role": "tool", "content": [{"type": "tool_result", "id": "call_a", "result": "high at noon"}]},
     ]
 
 
@@ -481,7 +481,7 @@ def test_a_response_with_reasoning_and_tools(
     call = {"type": "tool_call", "id": "call_a", "name": "search", "arguments": {"query": "tides"}}
     reasoning = {"role": "assistant", "content": [{"type": "reasoning", "text": "Tides."}]}
     calling = {"role": "assistant", "content": [call]}
-    result = {"role": "tool", "content": [{"type": "tool_result", "id": "call_a", "content": "noon"}]}
+    result = {"role": "tool", "content": [{"type": "tool_result", "id": "call_a", "result": "noon"}]}
     ends = recorded()
     assert (ends[1]["output"], ends[1]["finish_reasons"]) == ([reasoning, calling], ["tool_calls"])
     assert ends[2]["input"] == [reasoning, calling, result]

@@ -8,8 +8,7 @@ import pytest
 
 from longwatch.integrations.anthropic import MessageStream
 from longwatch.integrations.bedrock import ConverseStream
-from longwatch.integrations.client_calls import StreamReader
-from longwatch.integrations.messages import media_part, parameters_of
+from longwatch.integrations.client_calls import StreamReader, parameters_of
 from longwatch.integrations.openai import ChatStream, ResponseStream
 
 
@@ -70,19 +69,6 @@ def test_a_message_that_is_left_early_has_its_input_tokens_and_no_guess_of_its_o
 
     assert found is not None
     assert (found.input_tokens, found.cache_read_tokens, found.output_tokens) == (93, 90, None)
-
-
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        ({"data": "data:image/png;base64,aGVsbG8="}, {"media_type": "image/png", "size": 5}),
-        ({"data": b"\x00" * 7, "media_type": "image/jpeg"}, {"media_type": "image/jpeg", "size": 7}),
-        ({"data": "https://example.org/a.png?signature=secret"}, {}),
-        ({}, {}),
-    ],
-)
-def test_media_are_reduced_to_type_and_size(options: dict[str, Any], part: dict[str, object]) -> None:
-    assert media_part("image", **options) == {"type": "image", **part}
 
 
 def test_parameters_are_the_small_values_of_a_request() -> None:

@@ -446,7 +446,7 @@ def test_messages_have_one_shape(attributes: dict[str, Any], events: Any) -> Non
     ],
 )
 def test_an_image_is_recorded_by_type_and_size_only(attributes: dict[str, Any]) -> None:
-    image = {"type": "image", "media_type": "image/png", "bytes": 6}
+    image = {"type": "image", "media_type": "image/png", "bytes": 4}
 
     assert content("chat", attributes)["input"] == [{"role": "user", "content": [image]}]
 

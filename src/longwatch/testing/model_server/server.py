@@ -91,7 +91,7 @@ class _HttpServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], model: ModelServer) -> None:
         self.model = model
         self._connections: set[socket.socket] = set()
-        super().__init__(address, _Handler)
+        super().__init__(address, _ModelHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._connections.add(request)
@@ -110,7 +110,7 @@ class _HttpServer(ThreadingHTTPServer):
         """Print nothing: a client that closes its connection early is part of many tests."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ModelHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _HttpServer
