@@ -14,7 +14,7 @@ from benchmarks.following import PARTS
 
 NAMES = (
     *("caller", "durable", "reading", "starting", "following", "cadence", "executions", "redaction"),
-    *("serving", "frameworks"),
+    *("serving", "frameworks", "ingestion"),
     "page",
 )
 SOME = frozenset(

@@ -1,0 +1,62 @@
+"""The memory that spans of traces without a run may take."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from longwatch.recording.secret_names import SecretNames
+from longwatch.telemetry.event_builder import EventBuilder
+from longwatch.telemetry.span_runs import SpanRuns
+from tests.unit.telemetry.spans import span
+
+AGENT = {"gen_ai.operation.name": "invoke_agent"}
+
+
+def runs(*, max_held: int = 100_000, stored: frozenset[str] = frozenset()) -> SpanRuns:
+    return SpanRuns(EventBuilder(secrets=SecretNames()), stored.__contains__, max_held=max_held)
+
+
+def trace_id(number: int) -> str:
+    return f"{number:032x}"
+
+
+def test_the_oldest_traces_without_a_run_are_dropped_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    held = runs(max_held=20)
+
+    with caplog.at_level(logging.WARNING):
+        for number in range(1, 30):
+            assert held.translate([span(trace_id=trace_id(number))]).events == []
+    recent = held.translate([span("x", AGENT, trace_id=trace_id(29), span_id="aa" * 8, parent_id="bb" * 8)])
+    oldest = held.translate([span("x", AGENT, trace_id=trace_id(1), span_id="aa" * 8, parent_id="bb" * 8)])
+
+    types = [event.type for event in recent.events]
+    assert types == ["agent_start", "agent_end", "workflow_start", "workflow_complete"]
+    assert [event.type for event in oldest.events] == ["agent_start", "agent_end"]
+    assert len(caplog.records) == 1
+
+
+def test_an_unrecorded_span_inside_a_call_leaves_no_link() -> None:
+    held = runs()
+
+    found = held.translate(
+        [
+            span("x", AGENT),
+            span(
+                "GET", span_id="cc" * 8, parent_id="b7ad6b7169203331"
+            ),  # below the agent, with no call inside
+        ]
+    )
+
+    assert "call_link" not in [event.type for event in found.events]
+
+
+def test_the_root_of_a_run_that_another_server_stored_ends_it() -> None:
+    held = runs(stored=frozenset({f"trace-{trace_id(7)}"}))
+
+    found = held.translate([span("POST /ask", trace_id=trace_id(7))])
+
+    assert [event.type for event in found.events] == ["workflow_start", "workflow_complete", "call_link"]
