@@ -41,6 +41,38 @@ class RunListContract(Contract):
                     break
             assert sorted(found) == sorted(runs)
 
+    def test_a_listed_run_has_its_usage_and_its_open_waits(self, journal: Journal, now: int) -> None:
+        run = new_run()
+        used = {"status": "completed", "model": "m", "input_tokens": 10, "output_tokens": 2}
+        wait = {"reason": "approval", "detail": "deploy"}
+        journal.append([event(run, now, "workflow_start", producer="p", number=1)])
+        journal.append(
+            [event(run, now + 1, "model_call", payload=used, call_id="c1", producer="p", number=2)]
+        )
+        journal.append(
+            [
+                event(run, now + 2, "model_call", payload=used, producer="q", number=1),
+                event(run, now + 3, "waiting_started", payload=wait, call_id="w1", producer="p", number=3),
+            ]
+        )
+
+        (listed,) = journal.find_runs().runs
+        found = journal.find_run(run)
+
+        assert found is not None
+        for each in (listed, found):
+            usage = each.totals.usage
+            assert (usage.model_calls, [counts[:3] for counts in usage.tokens.values()]) == (2, [(2, 20, 4)])
+            assert [(wait.reason, wait.detail, wait.since) for wait in each.waiting] == [
+                ("approval", "deploy", now + 3)
+            ]
+
+        over = {"reason": "approval", "duration_ms": 40}
+        ended = event(run, now + 43, "waiting_ended", payload=over, call_id="w1", producer="p", number=4)
+        journal.append([ended])
+        (listed,) = journal.find_runs().runs
+        assert (listed.waiting, listed.totals.waited_ms) == ((), {"approval": 40})
+
     def test_a_listed_run_has_its_kind_and_its_ending(self, journal: Journal, now: int) -> None:
         run = new_run()
         journal.append(

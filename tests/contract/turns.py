@@ -32,9 +32,10 @@ from tests.contract.turn_lines import (
 )
 from tests.contract.turns_endings import TurnEndingsContract
 from tests.contract.turns_streaming import StreamingContract
+from tests.contract.turns_usage import UsageContract
 
 
-class TurnsContract(TurnEndingsContract, StreamingContract):
+class TurnsContract(TurnEndingsContract, StreamingContract, UsageContract):
     """What `Conversations` promises."""
 
     def test_projects_and_sessions_are_listed_in_the_order_they_were_made(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,23 @@ def test_every_setting_is_an_attribute_with_the_same_default() -> None:
 def test_every_setting_has_a_name_a_variable_and_a_meaning_of_its_own() -> None:
     for attribute in ("key", "attribute", "variable", "about"):
         assert len({getattr(setting, attribute) for setting in SETTINGS}) == len(SETTINGS)
+
+
+def test_prices_are_read_by_model(tmp_path: Path) -> None:
+    write(tmp_path, '[prices."gpt-4o"]\ninput = 2.5\noutput = 10\n[prices."a/b.c"]\ncache_read = 1\n')
+
+    prices = loaded(tmp_path).prices
+
+    assert {name: (price.input, price.cache_read) for name, price in prices.items()} == {
+        "gpt-4o": (Decimal("2.5"), None),
+        "a/b.c": (None, 1),
+    }
+
+
+def test_mistakes_in_prices_are_reported_with_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, '[prices]\n"gpt-4o" = 3\n"m" = { input = -1 }\n')
+
+    found = mistakes(tmp_path)
+
+    assert found[0].startswith(f"{file}: invalid price of 'gpt-4o'")
+    assert found[1] == f"{file}: price of 'm': input must not be negative, but is -1"

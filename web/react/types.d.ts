@@ -1,5 +1,26 @@
 // Generated from the OpenAPI schema by `scripts/js-types`.
 
+/** The model calls of a run, an agent, a conversation or a list, with the coverage of every sum. */
+export interface UsageView {
+  model_calls: number;
+  calls_with_tokens: number;
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  reasoning_tokens: number;
+  cost: number | null;
+  priced_calls: number;
+  currency: string;
+}
+
+/** An open wait. */
+export interface WaitView {
+  reason: string;
+  detail: string | null;
+  since: number;
+}
+
 /** One block of a turn. */
 export interface BlockView {
   id: string;
@@ -27,6 +48,8 @@ export interface TurnDetails {
   status: "pending" | "running" | "completed" | "failed";
   blocks: BlockView[];
   missing_lines?: number[][];
+  usage?: UsageView | null;
+  waiting?: WaitView[];
   block_count: number;
   error: string | null;
   created_at: string;

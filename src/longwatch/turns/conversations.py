@@ -254,6 +254,46 @@ class Conversations(Projects):
         state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
         return self._settle(state, self._cancelled_event(turn_id, reason or INTERRUPTED, by="user"))
 
+    def wait(
+        self,
+        project_id: str,
+        conversation_id: str,
+        turn_id: str,
+        reason: str,
+        detail: str | None = None,
+    ) -> TurnState:
+        """Record that a turn waits. An open wait with the same reason and detail does not change.
+
+        `TurnEnded` if the turn has ended.
+        """
+        state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
+        if state.has_ended:
+            raise TurnEnded(turn_id, state.wire_status)
+        if any((wait.reason, wait.detail) == (reason, detail) for wait in state.waiting):
+            return state
+        given = {"reason": reason} if detail is None else {"reason": reason, "detail": detail}
+        return self._record_wait(state, "waiting_started", new_id(), given)
+
+    def resume(
+        self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None
+    ) -> TurnState:
+        """Record that a turn no longer waits, or not for this reason. Without open waits, nothing changes."""
+        state = self._require_turn(project_id, conversation_id, turn_id, thorough=True)
+        now = self._clock.now_ms()
+        for wait in state.waiting:
+            if reason is None or wait.reason == reason:
+                given = {"reason": wait.reason, "duration_ms": max(0, now - (wait.since or now))}
+                state = self._record_wait(state, "waiting_ended", wait.call_id, given)
+        return state
+
+    def _record_wait(
+        self, state: TurnState, type: str, call_id: str, fields: Mapping[str, object]
+    ) -> TurnState:
+        event_id = f"{state.turn_id}-{type}-{call_id}"
+        now = self._clock.now_ms()
+        self._append([self._make.event(state.turn_id, event_id, type, now, fields, call_id=call_id)])
+        return self._turn(state.turn_id, thorough=True)
+
     def end(
         self,
         project_id: str,

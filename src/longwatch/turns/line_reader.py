@@ -14,6 +14,7 @@ from hashlib import blake2b
 from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
 from longwatch.model.event import Event
 from longwatch.model.numbering import with_line
+from longwatch.model.waiting import Wait
 from longwatch.turns.dialects import AgentReport, BlockContent, BlockKind, ParsedLine, parse_object, read_line
 from longwatch.turns.dialects.messages import StreamFragment, apply_denials
 from longwatch.turns.events import EventMaker
@@ -21,6 +22,7 @@ from longwatch.turns.streaming import DELTA, TextStream
 from longwatch.turns.turn import TurnState, wire_status_of
 from longwatch.turns.verdict import TurnEvidence, judge, pick_worse
 
+REQUEST = "request-"  # begins the call ID of a wait that a line started
 MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that ids sort as lines do
 
 
@@ -97,6 +99,7 @@ class LineReader:
         self._uses: set[str] = set()  # of tools, in this batch
         self._names: set[str] = set()  # in this batch
         self._blank = 0  # lines since the last one with an event
+        self._requests = {wait.call_id: wait for wait in state.waiting if wait.call_id.startswith(REQUEST)}
         self.lines = state.lines  # fed so far, including those of this batch
 
     def batch(self, lines: Iterable[str], first_line: int | None) -> LineBatch:
@@ -159,13 +162,48 @@ class LineReader:
                 raise
             output = _Part("output", {"stream": "stdout", "text": text})
             return _ReadLine([(output, None)], _key(text, number, named=False))
+        key = _key(text, number, named=parsed.uuid is not None)
+        parts = list(_parts(parsed))
+        if f"{key}-000" not in self._state.seen:
+            parts += [(part, None) for part in self._wait_parts(parsed)]
         return _ReadLine(
-            list(_parts(parsed)),
-            _key(text, number, named=parsed.uuid is not None),
+            parts,
+            key,
             parsed.report,
             parsed.fragment,
             finishes_block=bool(parsed.blocks) and parsed.parent_tool_use_id is None,
         )
+
+    def _wait_parts(self, parsed: ParsedLine) -> list[_Part]:
+        """The start of a wait for the user, or the ends of those that this line shows to be over."""
+        change = parsed.wait
+        if change is not None and change.reason is not None:
+            wait = Wait(f"{REQUEST}{change.id}", change.reason, self._now, detail=change.detail)
+            self._requests[wait.call_id] = wait
+            fields = {"reason": wait.reason, "detail": wait.detail}
+            return [_Part("waiting_started", fields, call_id=wait.call_id)]
+        over = [f"{REQUEST}{change.id}"] if change is not None else self._answered(parsed)
+        waits = [self._requests.pop(call_id) for call_id in over if call_id in self._requests]
+        return [
+            _Part(
+                "waiting_ended",
+                {"reason": wait.reason, "duration_ms": max(0, self._now - (wait.since or self._now))},
+                call_id=wait.call_id,
+            )
+            for wait in waits
+        ]
+
+    def _answered(self, parsed: ParsedLine) -> list[str]:
+        """The requests that have been answered if the agent prints this line.
+
+        A model is called again after all of its tools. The result of a tool shows it for a single request.
+        """
+        if parsed.parent_tool_use_id is not None or not (parsed.blocks or parsed.report):
+            return []
+        is_of_tool = all(block.kind is BlockKind.TOOL_RESULT for block in parsed.blocks)
+        if parsed.report is None and is_of_tool and len(self._requests) > 1:
+            return []
+        return list(self._requests)
 
     def _take_fragment(self, fragment: StreamFragment, number: int, first_line: int | None) -> bool:
         """Add a fragment to the stream; False if the turn ended before it.

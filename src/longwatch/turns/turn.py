@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from bisect import insort
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 from longwatch.model.endings import CORRECTIONS
@@ -16,6 +16,8 @@ from longwatch.model.event import UNREADABLE, Event, Order, number_of, run_durat
 from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
 from longwatch.model.process import ProcessIdentity
 from longwatch.model.run import ENDS, Ending, Status
+from longwatch.model.usage import NO_USAGE, USAGE_TYPES, Usage, UsageCounter
+from longwatch.model.waiting import WAIT_TYPES, Wait, Waits, merge_waits
 from longwatch.turns.dialects.messages import AgentReport, BlockKind, Reported, apply_denials
 from longwatch.turns.streaming import DELTA, StreamingBlock, TextDelta
 
@@ -139,12 +141,21 @@ class TurnState:
     last: Order | None = None
     lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed, including blank ones
     seen: frozenset[str] = frozenset()  # ids of events, and keys of the parts of lines
+    usage: Usage = field(default=NO_USAGE, hash=False)  # of models, as far as the agent has reported it
+    waits: Waits = ()
 
     @property
     def status(self) -> Status:
         if self.ending is not None:
             return self.ending.status
         return Status.PENDING if self.began_at is None else Status.RUNNING
+
+    @property
+    def waiting(self) -> tuple[Wait, ...]:
+        """The open waits of a turn that has not ended, the longest first."""
+        if self.has_ended:
+            return ()
+        return tuple(sorted((wait for wait in self.waits if wait.is_open), key=lambda wait: wait.since or 0))
 
     @property
     def wire_status(self) -> str:
@@ -289,6 +300,8 @@ class _Fold:
         self._correction = state.correction
         self._last = state.last
         self._lines = state.lines
+        self._usage = state.usage
+        self._waits = state.waits
         self._names: set[str] = set()
 
     def add(self, event: Event) -> None:
@@ -300,6 +313,12 @@ class _Fold:
         if self._last is None or event.order > self._last:
             self._last = event.order
         self._lines = with_line(self._lines, event.payload)
+        if event.type in WAIT_TYPES:
+            self._waits = merge_waits(self._waits, (Wait.of(event),))
+        elif event.type in USAGE_TYPES and is_new:
+            counter = UsageCounter()
+            counter.add(event)
+            self._usage = self._usage.plus(counter.usage())
         if event.type in EXECUTION_TYPES and (self._began_at is None or event.occurred_at < self._began_at):
             self._began_at = event.occurred_at
         if event.type == "block":
@@ -336,6 +355,8 @@ class _Fold:
             last=self._last,
             lines=self._lines,
             seen=before.seen if self._names <= before.seen else before.seen | self._names,
+            usage=self._usage,
+            waits=self._waits,
         )
 
     def _add_block(self, event: Event, name: str, *, is_new: bool) -> None:

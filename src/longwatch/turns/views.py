@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from longwatch.clock import iso_from_ms
+from longwatch.journal.usage_views import UsageView, WaitView
 from longwatch.model.json_schema import STRICT, JsonSchema, Time, leave_out_empty
+from longwatch.model.usage import total_usage
 from longwatch.turns.projects import Conversation, Project
 from longwatch.turns.streaming import StreamingBlock
 from longwatch.turns.turn import Block, TurnState
@@ -78,6 +80,23 @@ class SessionView:
             turn_count=conversation.turn_count,
             last_turn=LastTurn(id=last_turn.turn_id, status=_status(last_turn)) if last_turn else None,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionDetails(SessionView):
+    """One session, with the usage of its turns together."""
+
+    usage: Annotated[UsageView | None, JsonSchema("Null if no model was called.")]
+
+    @classmethod
+    def of_turns(cls, conversation: Conversation, turns: Sequence[TurnState]) -> SessionDetails:
+        view = SessionView.of(conversation, turns[-1] if turns else None)
+        return cls(**vars(view), usage=usage_of_turns(turns))
+
+
+def usage_of_turns(turns: Iterable[TurnState]) -> UsageView | None:
+    """The usage of several turns together. A thread that several turns continue counts once."""
+    return UsageView.of(total_usage(turn.usage for turn in turns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +199,8 @@ class TurnLine(_TurnIdentity):
     """A turn without its blocks."""
 
     missing_lines: Annotated[Sequence[Gap], JsonSchema("Left out if no line is missing.")] = ()
+    usage: Annotated[UsageView | None, JsonSchema("Left out until the agent has reported tokens.")] = None
+    waiting: Annotated[Sequence[WaitView], JsonSchema("Open waits. Left out without any.")] = ()
     block_count: int
     error: str | None
     created_at: Time
@@ -199,6 +220,8 @@ class TurnLine(_TurnIdentity):
             prompt=creation and creation.prompt,
             status=_status(state),
             missing_lines=state.missing_lines,
+            usage=_reported_usage(state),
+            waiting=[WaitView.of(wait) for wait in state.waiting],
             block_count=state.block_count,
             error=state.error,
             created_at=_time(state.created_at),
@@ -207,7 +230,9 @@ class TurnLine(_TurnIdentity):
             last_updated=_time(state.last_updated),
             **more,
         )
-        return leave_out_empty(view, "missing_lines")
+        for name in ("missing_lines", "usage", "waiting"):
+            leave_out_empty(view, name)
+        return view
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +266,11 @@ class TurnList:
     __pydantic_config__ = STRICT
 
     turns: list[TurnLine]
+    usage: Annotated[UsageView | None, JsonSchema("Of these turns together; null if no model was called.")]
+
+    @classmethod
+    def of(cls, turns: Sequence[TurnState]) -> TurnList:
+        return cls(turns=[TurnLine.of(turn) for turn in turns], usage=usage_of_turns(turns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,6 +306,11 @@ class AcceptedLines:
         status = cast("TurnWord", fed.status)
         view = cls(accepted=fed.accepted, blocks=fed.blocks, status=status, missing=fed.missing)
         return leave_out_empty(view, "missing")
+
+
+def _reported_usage(state: TurnState) -> UsageView | None:
+    view = UsageView.of(state.usage)
+    return view if view is not None and (view.calls_with_tokens or view.priced_calls) else None
 
 
 def _status(state: TurnState) -> TurnWord:

@@ -59,6 +59,8 @@ REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
     ("POST", f"{TURN}/lines"): WRITE,
     ("POST", f"{TURN}/end"): WRITE,
     ("POST", f"{TURN}/interrupt"): WRITE,
+    ("POST", f"{TURN}/waiting"): WRITE,
+    ("DELETE", f"{TURN}/waiting"): WRITE,
     ("GET", f"{PROJECT}/files"): READ,
     ("POST", f"{PROJECT}/files/status"): READ,  # a query that needs a body
     ("GET", f"{PROJECT}/content/{{path:path}}"): READ,

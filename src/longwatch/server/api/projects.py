@@ -14,7 +14,13 @@ from longwatch.server.context import ServerContext
 from longwatch.server.responses import json_response, matches, not_modified, weak_etag
 from longwatch.turns.projects import Conversation
 from longwatch.turns.turn import tag_of
-from longwatch.turns.views import ProjectListView, ProjectView, SessionList, SessionView
+from longwatch.turns.views import (
+    ProjectListView,
+    ProjectView,
+    SessionDetails,
+    SessionList,
+    SessionView,
+)
 
 router = APIRouter(prefix="/api/projects", tags=["projects"])
 
@@ -100,16 +106,21 @@ async def create_session(
 
 
 @router.get(
-    "/{project_id}/sessions/{session_id}", response_class=Response, responses=etag_responses(SessionView, 404)
+    "/{project_id}/sessions/{session_id}",
+    response_class=Response,
+    responses=etag_responses(SessionDetails, 404),
 )
 async def show_session(
     context: ContextDep, project_id: ProjectId, session_id: SessionId, if_none_match: IfNoneMatch = ""
 ) -> Response:
-    """Show one session."""
+    """Show one session, with the usage of its turns together."""
     session = await context.call(context.conversations.conversation, project_id, session_id)
-    session_etag, view = await context.call(_session, context, session)
+    session_etag, _ = await context.call(_session, context, session)
     etag = weak_etag(session_etag)
-    return not_modified(etag) if matches(if_none_match, etag) else json_response(view, etag=etag)
+    if matches(if_none_match, etag):
+        return not_modified(etag)
+    turns = await context.call(context.conversations.turns, project_id, session_id)
+    return json_response(SessionDetails.of_turns(session, turns), etag=etag)
 
 
 def _sessions(context: ServerContext, project_id: str) -> list[tuple[str, SessionView]]:

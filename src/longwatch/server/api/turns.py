@@ -112,6 +112,18 @@ class InterruptTurnRequest(RequestBody):
     reason: Annotated[str, Field(max_length=1000)] = ""
 
 
+class WaitRequest(RequestBody):
+    """What a turn waits for."""
+
+    reason: Annotated[
+        str,
+        Field(
+            min_length=1, max_length=100, description="Such as `approval`, `answer`, `lock`, `rate limit`."
+        ),
+    ]
+    detail: Annotated[str, Field(max_length=1000)] = ""
+
+
 class EndTurnRequest(RequestBody):
     """How the command of a turn ended. The outcome also takes the agent's own report into account."""
 
@@ -141,7 +153,7 @@ async def list_turns(
     etag = weak_etag(*((turn.turn_id, tag_of(turn)) for turn in turns))
     if matches(if_none_match, etag):
         return not_modified(etag)
-    return json_response(TurnList(turns=[TurnLine.of(turn) for turn in turns]), etag=etag)
+    return json_response(TurnList.of(turns), etag=etag)
 
 
 @router.post(
@@ -233,6 +245,34 @@ async def interrupt_turn(
     state = await context.call(
         context.conversations.interrupt, project_id, session_id, turn_id, reason or None
     )
+    return await _respond(context, state)
+
+
+@router.post("/{turn_id}/waiting", response_class=Response, responses=_write_responses(TurnLine, 404, 409))
+async def wait_turn(
+    context: ContextDep,
+    project_id: ProjectId,
+    session_id: SessionId,
+    turn_id: TurnId,
+    wait: Annotated[WaitRequest, Body()],
+) -> Response:
+    """Report that a turn waits, and for what; 409 if it has ended. Repeating it changes nothing."""
+    state = await context.call(
+        context.conversations.wait, project_id, session_id, turn_id, wait.reason, wait.detail or None
+    )
+    return await _respond(context, state)
+
+
+@router.delete("/{turn_id}/waiting", response_class=Response, responses=_write_responses(TurnLine, 404))
+async def resume_turn(
+    context: ContextDep,
+    project_id: ProjectId,
+    session_id: SessionId,
+    turn_id: TurnId,
+    reason: Annotated[str, Query(max_length=100, description="Only waits with this reason.")] = "",
+) -> Response:
+    """Report that a turn no longer waits."""
+    state = await context.call(context.conversations.resume, project_id, session_id, turn_id, reason or None)
     return await _respond(context, state)
 
 

@@ -19,6 +19,7 @@ from longwatch.turns.dialects.messages import (
     ParsedLine,
     Reported,
     StreamFragment,
+    WaitChange,
     as_text,
     classify_stop,
     denial_reason,
@@ -51,7 +52,16 @@ TERMINAL_REASONS: Mapping[str, Reported] = {  # why the loop of the agent ended,
     "image_error": Reported.FAILURE,
 }
 FAILURE_FIELDS = ("errors", "error", "api_error_status")  # a failure if one of them has a value
-STORED_FIELDS = ("usage", "num_turns", "total_cost_usd", "session_id", "stop_reason", "permission_denials")
+QUESTION_TOOLS: Mapping[str, str] = {"AskUserQuestion": "answer"}  # tool -> what its permission is a wait for
+STORED_FIELDS = (
+    "usage",
+    "num_turns",
+    "total_cost_usd",
+    "session_id",
+    "stop_reason",
+    "permission_denials",
+    "modelUsage",
+)
 
 
 def _assistant(line: Mapping[str, object]) -> ParsedLine:
@@ -206,8 +216,29 @@ def _streamed_text(item: Mapping[str, object]) -> str:
     return text_of(item, "text", "thinking") or ""
 
 
+def _control_request(line: Mapping[str, object]) -> ParsedLine:
+    """A request of the permission to use a tool, which the agent waits for."""
+    request, id = line.get("request"), text_of(line, "request_id")
+    if id is None or not isinstance(request, Mapping) or request.get("subtype") != "can_use_tool":
+        return ParsedLine(rest=line)
+    tool = text_of(request, "tool_name") or "a tool"
+    return ParsedLine(rest=line, wait=WaitChange(id, QUESTION_TOOLS.get(tool, "approval"), tool))
+
+
+def _control_response(line: Mapping[str, object]) -> ParsedLine:
+    """The response to a request, or its withdrawal. The program that reads the lines adds it to them."""
+    response = line.get("response")
+    id = text_of(line, "request_id") or (
+        text_of(response, "request_id") if isinstance(response, Mapping) else None
+    )
+    return ParsedLine(rest=line, wait=None if id is None else WaitChange(id))
+
+
 CLAUDE_CODE: Mapping[str, LineParser] = {
     "assistant": _assistant,
+    "control_cancel_request": _control_response,
+    "control_request": _control_request,
+    "control_response": _control_response,
     "user": _user,
     "result": _result,
     "stream_event": _stream_event,

@@ -98,11 +98,21 @@ class StreamFragment:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitChange:
+    """A request of the agent to its user, for which it waits; or, without a reason, the response to it."""
+
+    id: str
+    reason: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedLine:
     blocks: tuple[BlockContent, ...] = ()
     report: AgentReport | None = None
     rest: Mapping[str, object] | None = None  # the line, without what became blocks
     fragment: StreamFragment | None = None
+    wait: WaitChange | None = None
     uuid: str | None = None  # of the line itself
     parent_tool_use_id: str | None = None  # the call in which a subagent printed it
 

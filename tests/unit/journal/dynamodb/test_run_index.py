@@ -59,6 +59,22 @@ def test_an_entry_lies_in_the_partition_of_the_day_on_which_the_run_began(
     assert entries(table) == [iso_from_ms(NOW - 11 * 3600_000)[:10]]
 
 
+def test_the_totals_of_every_process_are_added_once(table: SimulatedTable, clock: FakeClock) -> None:
+    used = {"status": "completed", "model": "m", "input_tokens": 10, "output_tokens": 1}
+    one, two = opened(table, clock), opened(table, clock)
+    one.append([event("workflow_start", producer="p", number=1)])
+    for number in range(2, 5):
+        one.append([event("model_call", NOW + number, producer="p", number=number, payload=used)])
+    two.append([event("model_call", NOW + 9, producer="q", number=1, payload=used)])
+    one.append([event("workflow_complete", NOW + 20, producer="p", number=5)])
+    two.append([event("process_joined", NOW + 21, producer="q", number=2)])
+
+    (listed,) = one.find_runs(RunQuery(), after=None, limit=5).runs
+
+    [counts] = listed.totals.usage.tokens.values()
+    assert (counts.calls, counts.input_tokens) == (4, 40)
+
+
 def test_an_event_that_changes_nothing_in_the_list_costs_no_further_put(
     table: SimulatedTable, clock: FakeClock
 ) -> None:
@@ -387,13 +403,28 @@ _events = st.lists(
             type=type_,
             occurred_at=at,
             agent_name=f"agent-{index % 3}",
-            payload={"status": status, "name": f"n{index}", "error": "x" * index},
+            call_id=f"c{index % 4}",
+            payload={
+                "status": status,
+                "name": f"n{index}",
+                "error": "x" * index,
+                "reason": f"r{index % 3}",
+                "duration_ms": index,
+                "model": f"m{index % 2}",
+                "input_tokens": index,
+                "output_tokens": 1,
+            },
             producer=f"p{index % 2}" if numbered else None,
             number=index if numbered else None,
             ttl=at if index % 2 else None,
         ),
         st.integers(1, 30),
-        st.sampled_from(["workflow_start", "workflow_complete", "workflow_error", "tool_call", "late_batch"]),
+        st.sampled_from(
+            [
+                *("workflow_start", "workflow_complete", "workflow_error", "tool_call", "late_batch"),
+                *("model_call", "waiting_started", "waiting_ended", "turn_result"),
+            ]
+        ),
         st.integers(1, 50),
         st.booleans(),
         st.sampled_from(["completed", "failed", "partial"]),
