@@ -397,7 +397,7 @@ class ConcurrentTurnsContract(Contract):
         assert session.all.turn("p", "s", turn).wire_status == "running"
 
 
-def at_once(deeds: Sequence[Callable[[], None]]) -> None:
+def at_once(actions: Sequence[Callable[[], None]]) -> None:
     """Do all of these at the same time; what one of them raises is raised here."""
     raised: list[BaseException] = []
 
@@ -407,7 +407,7 @@ def at_once(deeds: Sequence[Callable[[], None]]) -> None:
         except BaseException as error:  # noqa: BLE001 - a thread has no caller
             raised.append(error)
 
-    threads = [threading.Thread(target=do, args=(deed,)) for deed in deeds]
+    threads = [threading.Thread(target=do, args=(deed,)) for deed in actions]
     for thread in threads:
         thread.start()
     for thread in threads:

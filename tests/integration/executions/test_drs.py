@@ -114,18 +114,18 @@ def test_throttling_is_a_problem_with_the_requested_pause(source: DrsSource, drs
 
 
 @pytest.mark.parametrize(
-    ("shape", "wish"),
+    ("shape", "pause"),
     [("InternalServerException", {"retryAfterSeconds": 3}), ("UninitializedAccountException", {})],
 )
 def test_an_error_is_a_problem_and_nothing_is_raised(
-    source: DrsSource, drs: DrsSimulator, shape: str, wish: dict[str, int]
+    source: DrsSource, drs: DrsSimulator, shape: str, pause: dict[str, int]
 ) -> None:
-    drs.fail(shape, **wish)
+    drs.fail(shape, **pause)
 
     problem = problem_of(source, watching("drsjob-00000000000000001"))
 
     assert shape in problem.message
-    assert (problem.throttled, problem.retry_after_seconds) == (False, wish.get("retryAfterSeconds"))
+    assert (problem.throttled, problem.retry_after_seconds) == (False, pause.get("retryAfterSeconds"))
 
 
 def test_a_lost_response_is_a_problem(source: DrsSource, drs: DrsSimulator) -> None:

@@ -89,7 +89,7 @@ async def test_a_server_that_has_just_started_recognises_a_tag_before_it_reads_t
 
     async with served(Stores(file=file)) as another:
         unchanged = await another.http.get("/api/runs/long", headers={"If-None-Match": tag})
-        was_read = is_on_board(another)
+        was_read = is_cached(another)
         folded = await another.http.get("/api/runs/long")
 
     assert (unchanged.status_code, unchanged.headers["etag"], unchanged.content) == (304, tag, b"")
@@ -110,5 +110,5 @@ async def test_a_new_event_is_seen_at_once_through_every_cache(tmp_path: Path) -
     assert (first.json()["events"], second.status_code, second.json()["events"]) == (1, 200, 2)
 
 
-def is_on_board(server: Served) -> bool:
+def is_cached(server: Served) -> bool:
     return server.context.run_cache.peek(RUN, "long") is not None

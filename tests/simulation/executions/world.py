@@ -231,8 +231,8 @@ class SimulatedDrs:
             world.die(self._who, "while polling")
         problem: SourceProblem | None = None
         if world.chance(world.fault_rates.throttled):
-            wish = world.random.choice([None, 3.0, 40.0])
-            problem = SourceProblem("throttled, by the simulation", wish, throttled=True)
+            pause = world.random.choice([None, 3.0, 40.0])
+            problem = SourceProblem("throttled, by the simulation", pause, throttled=True)
             world.fault("throttled")
         elif world.chance(world.fault_rates.silent):
             problem = SourceProblem("no answer, by the simulation")

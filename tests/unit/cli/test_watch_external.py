@@ -41,7 +41,7 @@ class Scripted:
         self.polled_at: list[int] = []
         self._clock = clock
         self._states = list(states)
-        self.wish_seconds: float | None = None  # with every response
+        self.pause_seconds: float | None = None  # with every response
 
     def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()
@@ -50,10 +50,10 @@ class Scripted:
         if isinstance(state, SourceProblem):
             return {each.key: state for each in executions}
         job = Job("j-1", state[0], (WorkItem("s-1", state[1]),))
-        wish = self.wish_seconds
-        next_at = None if wish is None else now + round(wish * 1000)
+        pause = self.pause_seconds
+        next_at = None if pause is None else now + round(pause * 1000)
         response = SourceResponse(
-            "scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish
+            "scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=pause
         )
         return {each.key: response for each in executions}
 
@@ -215,7 +215,7 @@ def test_a_source_that_does_not_respond_is_polled_less_and_less_often() -> None:
 
 def test_a_timeout_while_the_source_requests_a_pause_sends_no_request() -> None:
     scene = Scene(RUNNING)
-    scene.source.wish_seconds = 30.0
+    scene.source.pause_seconds = 30.0
 
     assert scene.run(timeout_seconds=3.0) == WatchResult(Status.RUNNING)
     assert list(scene.poll_times()) == [0.0]

@@ -1,12 +1,12 @@
-"""A desk for each test."""
+"""A poller with its store, journal and source for each test."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.unit.executions.desk import Desk
+from tests.unit.executions.poller_harness import PollerHarness
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def harness() -> PollerHarness:
+    return PollerHarness()

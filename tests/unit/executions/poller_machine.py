@@ -104,7 +104,7 @@ class Pollers(RuleBasedStateMachine):
         self.clock.advance(seconds)
 
     @rule(job_id=st.sampled_from(["j-1", "j-2"]), which=st.integers(0, 1), how=st.integers(0, 1))
-    def a_server_goes_on(self, job_id: str, which: int, how: int) -> None:
+    def a_server_progresses(self, job_id: str, which: int, how: int) -> None:
         job = self.truth[job_id]
         server = job.items[which]
         if server.state not in MOVES or job.state is JobState.FINISHED:

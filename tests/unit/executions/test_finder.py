@@ -83,7 +83,7 @@ class Counter:
             self._store.update(replace(execution, last_polled_at=now))
 
 
-def desk(*executions: Execution) -> tuple[FakeClock, MemoryExecutionStore]:
+def harness(*executions: Execution) -> tuple[FakeClock, MemoryExecutionStore]:
     store = MemoryExecutionStore()
     for each in executions:
         store.add(each)
@@ -91,7 +91,7 @@ def desk(*executions: Execution) -> tuple[FakeClock, MemoryExecutionStore]:
 
 
 def test_an_idle_run_polls_once_and_ends() -> None:
-    clock, store = desk()
+    clock, store = harness()
 
     ticks = Finder(store, Counter(clock, store), clock=clock).run()
 
@@ -100,7 +100,7 @@ def test_an_idle_run_polls_once_and_ends() -> None:
 
 
 def test_fifteen_seconds_are_fifteen_seconds_within_the_minute() -> None:
-    clock, store = desk(named("x", IN_PROGRESS))
+    clock, store = harness(named("x", IN_PROGRESS))
     handed = Counter(clock, store)
 
     Finder(store, handed, clock=clock).run()
@@ -109,7 +109,7 @@ def test_fifteen_seconds_are_fifteen_seconds_within_the_minute() -> None:
 
 
 def test_slow_executions_are_dispatched_every_forty_five_seconds() -> None:
-    clock, store = desk(named("x", PENDING))
+    clock, store = harness(named("x", PENDING))
     handed = Counter(clock, store)
 
     for _ in range(3):
@@ -121,7 +121,7 @@ def test_slow_executions_are_dispatched_every_forty_five_seconds() -> None:
 
 
 def test_an_execution_that_can_not_be_dispatched_stops_none_of_the_others() -> None:
-    clock, store = desk(named("a"), named("b"), named("c"))
+    clock, store = harness(named("a"), named("b"), named("c"))
     reported: list[Tick] = []
     handed = Counter(clock, store, "b")
 
@@ -133,7 +133,7 @@ def test_an_execution_that_can_not_be_dispatched_stops_none_of_the_others() -> N
 
 
 def test_an_execution_that_another_writer_cancelled_is_dispatched_to_be_reported() -> None:
-    clock, store = desk(named("watched"))
+    clock, store = harness(named("watched"))
     record = store.get("watched")
     assert record is not None
     store.write({**(record.stored or {}), "Status": "CANCELLED"})

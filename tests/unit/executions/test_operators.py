@@ -15,7 +15,7 @@ from longwatch.executions.poller import Claim, Result
 from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.event import Event
 from longwatch.model.run import Status
-from tests.unit.executions.desk import DONE, Desk
+from tests.unit.executions.poller_harness import DONE, PollerHarness
 from tests.unit.executions.samples import EVIDENCE, LAUNCHED, START, drill, execution, finished
 from tests.unit.executions.scripted_source import events_of, types_of
 
@@ -23,16 +23,16 @@ WHY = Statement("ana", "the vendor confirmed it")
 SECOND_WAVE = Stage("two", (Job("j-2", region="eu-west-1", account="123456789012"),), ("s-9",))
 
 
-def operator(desk: Desk) -> Operator:
-    return Operator(desk.store, desk.journal, clock=desk.clock)
+def operator(harness: PollerHarness) -> Operator:
+    return Operator(harness.store, harness.journal, clock=harness.clock)
 
 
 @pytest.mark.parametrize("status", OUTCOMES)
-def test_an_operator_states_how_an_execution_ended(desk: Desk, status: Status) -> None:
-    closed = operator(desk).close(desk.record, status, WHY)
+def test_an_operator_states_how_an_execution_ended(harness: PollerHarness, status: Status) -> None:
+    closed = operator(harness).close(harness.record, status, WHY)
 
-    event = events_of(desk.journal, "p-1/x-1")[-1]
-    assert (closed.closed, closed.status, desk.status, desk.record) == (True, status, status, closed)
+    event = events_of(harness.journal, "p-1/x-1")[-1]
+    assert (closed.closed, closed.status, harness.status, harness.record) == (True, status, status, closed)
     assert closed.lease_holder is None
     assert event.type == "execution_closed"
     assert (event.payload["operator"], event.payload["reason"]) == ("ana", "the vendor confirmed it")
@@ -40,72 +40,72 @@ def test_an_operator_states_how_an_execution_ended(desk: Desk, status: Status) -
     assert closed.verdict.message == "closed by ana: the vendor confirmed it"
 
 
-def test_closing_corrects_a_verdict_and_the_journal_has_both(desk: Desk) -> None:
-    desk.source.set_jobs(DONE)
-    desk.poller().poll("x-1")
+def test_closing_corrects_a_verdict_and_the_journal_has_both(harness: PollerHarness) -> None:
+    harness.source.set_jobs(DONE)
+    harness.poller().poll("x-1")
 
-    operator(desk).close(desk.record, Status.FAILED, WHY)
+    operator(harness).close(harness.record, Status.FAILED, WHY)
 
-    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
-    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_closed"]
-    assert events_of(desk.journal, "p-1/x-1")[-1].payload["corrects"] == "succeeded"
-
-
-def test_no_response_of_a_source_corrects_the_decision_of_an_operator(desk: Desk) -> None:
-    operator(desk).close(desk.record, Status.FAILED, WHY)
-    desk.source.set_jobs(DONE)
-
-    assert desk.poller().poll("x-1").result is Result.CLOSED
-    assert desk.poller().review("x-1").result is Result.CLOSED
-    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
-    assert desk.source.requests == []
+    assert (harness.record.status, harness.status) == (Status.FAILED, Status.FAILED)
+    assert types_of(harness.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_closed"]
+    assert events_of(harness.journal, "p-1/x-1")[-1].payload["corrects"] == "succeeded"
 
 
-def test_stopping_to_watch_ends_the_polling_and_states_no_outcome(desk: Desk) -> None:
-    desk.poller().poll("x-1")
-    before = len(desk.source.requests)
+def test_no_response_of_a_source_corrects_the_decision_of_an_operator(harness: PollerHarness) -> None:
+    operator(harness).close(harness.record, Status.FAILED, WHY)
+    harness.source.set_jobs(DONE)
 
-    stopped = operator(desk).stop_watching(desk.record, WHY)
-    desk.clock.advance(3600)
-    polled = desk.poller().poll("x-1")
+    assert harness.poller().poll("x-1").result is Result.CLOSED
+    assert harness.poller().review("x-1").result is Result.CLOSED
+    assert (harness.record.status, harness.status) == (Status.FAILED, Status.FAILED)
+    assert harness.source.requests == []
 
-    event = events_of(desk.journal, "p-1/x-1")[-1]
-    assert (stopped.closed, stopped.status, desk.status) == (True, Status.UNKNOWN, Status.UNKNOWN)
+
+def test_stopping_to_watch_ends_the_polling_and_states_no_outcome(harness: PollerHarness) -> None:
+    harness.poller().poll("x-1")
+    before = len(harness.source.requests)
+
+    stopped = operator(harness).stop_watching(harness.record, WHY)
+    harness.clock.advance(3600)
+    polled = harness.poller().poll("x-1")
+
+    event = events_of(harness.journal, "p-1/x-1")[-1]
+    assert (stopped.closed, stopped.status, harness.status) == (True, Status.UNKNOWN, Status.UNKNOWN)
     assert (event.type, event.payload["reason"]) == ("watch_stopped", WHY.reason)
-    assert (polled.result, len(desk.source.requests)) == (Result.CLOSED, before)
-    assert list(desk.store.open_executions()) == []
+    assert (polled.result, len(harness.source.requests)) == (Result.CLOSED, before)
+    assert list(harness.store.open_executions()) == []
 
 
-def test_an_execution_that_is_no_longer_watched_can_be_closed(desk: Desk) -> None:
-    operator(desk).stop_watching(desk.record, WHY)
+def test_an_execution_that_is_no_longer_watched_can_be_closed(harness: PollerHarness) -> None:
+    operator(harness).stop_watching(harness.record, WHY)
 
-    operator(desk).close(desk.record, Status.SUCCEEDED, WHY)
+    operator(harness).close(harness.record, Status.SUCCEEDED, WHY)
 
-    assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
+    assert (harness.record.status, harness.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "CANCELLING", "COMPLETED"])
-def test_closing_changes_a_status_that_another_program_set(desk: Desk, status: str) -> None:
-    desk.poller().poll("x-1")
-    desk.write(Status=status)
-    desk.poller().poll("x-1")
+def test_closing_changes_a_status_that_another_program_set(harness: PollerHarness, status: str) -> None:
+    harness.poller().poll("x-1")
+    harness.write(Status=status)
+    harness.poller().poll("x-1")
 
-    operator(desk).close(desk.record, Status.FAILED, WHY)
+    operator(harness).close(harness.record, Status.FAILED, WHY)
 
-    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
-    assert (desk.record.stored or {})["Status"] == "FAILED"
-    assert list(desk.store.open_executions()) == []
+    assert (harness.record.status, harness.status) == (Status.FAILED, Status.FAILED)
+    assert (harness.record.stored or {})["Status"] == "FAILED"
+    assert list(harness.store.open_executions()) == []
 
 
-def test_stopping_to_watch_leaves_a_status_that_another_program_set(desk: Desk) -> None:
-    desk.poller().poll("x-1")
-    desk.write(Status="CANCELLING")
+def test_stopping_to_watch_leaves_a_status_that_another_program_set(harness: PollerHarness) -> None:
+    harness.poller().poll("x-1")
+    harness.write(Status="CANCELLING")
 
-    operator(desk).stop_watching(desk.record, WHY)
+    operator(harness).stop_watching(harness.record, WHY)
 
-    assert (desk.record.stored or {})["Status"] == "CANCELLING"
-    assert (desk.record.status, desk.status) == (Status.UNKNOWN, Status.UNKNOWN)
-    assert list(desk.store.open_executions()) == []
+    assert (harness.record.stored or {})["Status"] == "CANCELLING"
+    assert (harness.record.status, harness.status) == (Status.UNKNOWN, Status.UNKNOWN)
+    assert list(harness.store.open_executions()) == []
 
 
 Deciding = Callable[[Operator, Execution], Execution]
@@ -119,86 +119,92 @@ every_decision = pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECIS
 
 
 @every_decision
-def test_a_decision_wins_against_a_poller_that_has_the_last_response(desk: Desk, decide: Deciding) -> None:
-    poller = desk.poller()
+def test_a_decision_wins_against_a_poller_that_has_the_last_response(
+    harness: PollerHarness, decide: Deciding
+) -> None:
+    poller = harness.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.set_jobs(DONE)
+    harness.source.set_jobs(DONE)
     result = poller.poll_sources([claim])[claim.execution.key]
 
-    decided = decide(operator(desk), desk.record)
+    decided = decide(operator(harness), harness.record)
     polled = poller.settle(claim, result)
 
-    assert desk.record == decided
+    assert harness.record == decided
     assert polled.result in (Result.BUSY, Result.CLOSED)
-    assert "execution_ended" not in types_of(desk.journal, "p-1/x-1")
+    assert "execution_ended" not in types_of(harness.journal, "p-1/x-1")
 
 
 @every_decision
 def test_a_decision_is_made_again_when_another_program_writes_in_between(
-    desk: Desk, decide: Deciding, monkeypatch: pytest.MonkeyPatch
+    harness: PollerHarness, decide: Deciding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = desk.journal.append
+    append = harness.journal.append
     writes = iter([{"Version": 7, "Notes": "not ours"}])
 
     def interrupted(events: Sequence[Event]) -> None:
         append(events)
-        desk.write(**next(writes, {}))
+        harness.write(**next(writes, {}))
 
-    monkeypatch.setattr(desk.journal, "append", interrupted)
+    monkeypatch.setattr(harness.journal, "append", interrupted)
 
-    decided = decide(operator(desk), desk.record)
+    decided = decide(operator(harness), harness.record)
 
-    assert (desk.record.stored or {})["Notes"] == "not ours"
-    assert desk.record == decided
-    assert desk.record.lease_holder is None
+    assert (harness.record.stored or {})["Notes"] == "not ours"
+    assert harness.record == decided
+    assert harness.record.lease_holder is None
 
 
 @every_decision
-def test_a_decision_is_not_an_activity_of_the_execution(desk: Desk, decide: Deciding) -> None:
-    desk.poller().poll("x-1")
-    before = desk.journal.find_run("p-1/x-1")
-    desk.clock.advance(60)
+def test_a_decision_is_not_an_activity_of_the_execution(harness: PollerHarness, decide: Deciding) -> None:
+    harness.poller().poll("x-1")
+    before = harness.journal.find_run("p-1/x-1")
+    harness.clock.advance(60)
 
-    decide(operator(desk), desk.record)
+    decide(operator(harness), harness.record)
 
-    after = desk.journal.find_run("p-1/x-1")
+    after = harness.journal.find_run("p-1/x-1")
     assert before is not None
     assert after is not None
     assert after.last_event_at == before.last_event_at
 
 
-def test_a_poller_completes_the_correction_of_an_operator_that_died(desk: Desk) -> None:
-    desk.source.set_jobs(DONE)
-    desk.poller().poll("x-1")
-    desk.journal.refuse(lambda event: event.type == "execution_closed")
+def test_a_poller_completes_the_correction_of_an_operator_that_died(harness: PollerHarness) -> None:
+    harness.source.set_jobs(DONE)
+    harness.poller().poll("x-1")
+    harness.journal.refuse(lambda event: event.type == "execution_closed")
     with pytest.raises(InvalidEvent):
-        operator(desk).close(desk.record, Status.FAILED, WHY)
-    desk.journal.recover()
-    desk.clock.advance(LEASE_MS / 1000)
+        operator(harness).close(harness.record, Status.FAILED, WHY)
+    harness.journal.recover()
+    harness.clock.advance(LEASE_MS / 1000)
 
-    (found,) = desk.store.open_executions()
-    polled = desk.poller().poll(found.execution_id)
+    (found,) = harness.store.open_executions()
+    polled = harness.poller().poll(found.execution_id)
 
-    assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, Status.FAILED, Status.FAILED)
+    assert (polled.result, harness.record.status, harness.status) == (
+        Result.ENDED,
+        Status.FAILED,
+        Status.FAILED,
+    )
 
 
 @pytest.mark.parametrize("kind", ["close", "stop watching"])
-def test_a_poller_completes_what_an_operator_that_died_has_begun(desk: Desk, kind: str) -> None:
-    desk.journal.refuse(lambda event: event.type in ("execution_closed", "watch_stopped"))
+def test_a_poller_completes_what_an_operator_that_died_has_begun(harness: PollerHarness, kind: str) -> None:
+    harness.journal.refuse(lambda event: event.type in ("execution_closed", "watch_stopped"))
     with pytest.raises(InvalidEvent):
-        DECISIONS[kind](operator(desk), desk.record)
-    desk.journal.recover()
-    desk.source.set_jobs(DONE)
-    assert desk.poller().poll("x-1").result is Result.BUSY
-    desk.clock.advance(LEASE_MS / 1000)
+        DECISIONS[kind](operator(harness), harness.record)
+    harness.journal.recover()
+    harness.source.set_jobs(DONE)
+    assert harness.poller().poll("x-1").result is Result.BUSY
+    harness.clock.advance(LEASE_MS / 1000)
 
-    polled = desk.poller().poll("x-1")
+    polled = harness.poller().poll("x-1")
 
     expected = Status.FAILED if kind == "close" else Status.UNKNOWN
-    assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, expected, expected)
-    assert events_of(desk.journal, "p-1/x-1")[-1].payload["operator"] == "ana"
-    assert desk.source.requests == []
+    assert (polled.result, harness.record.status, harness.status) == (Result.ENDED, expected, expected)
+    assert events_of(harness.journal, "p-1/x-1")[-1].payload["operator"] == "ana"
+    assert harness.source.requests == []
 
 
 @pytest.mark.parametrize(
@@ -206,9 +212,9 @@ def test_a_poller_completes_what_an_operator_that_died_has_begun(desk: Desk, kin
     [("add a wave", ["one", "two"], 2), ("set the wave count", ["one"], 3)],
 )
 def test_a_poller_stores_what_an_operator_journaled_before_it_died(
-    desk: Desk, kind: str, names: list[str], total: int, monkeypatch: pytest.MonkeyPatch
+    harness: PollerHarness, kind: str, names: list[str], total: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update = desk.store.update
+    update = harness.store.update
 
     def dies(execution: Execution) -> Execution:
         if execution.lease_holder is None:
@@ -216,65 +222,65 @@ def test_a_poller_stores_what_an_operator_journaled_before_it_died(
         return update(execution)
 
     with monkeypatch.context() as patched:
-        patched.setattr(desk.store, "update", dies)
+        patched.setattr(harness.store, "update", dies)
         with pytest.raises(KeyboardInterrupt):
-            DECISIONS[kind](operator(desk), desk.record)
-    desk.clock.advance(LEASE_MS / 1000)
+            DECISIONS[kind](operator(harness), harness.record)
+    harness.clock.advance(LEASE_MS / 1000)
 
-    desk.poller().poll("x-1")
+    harness.poller().poll("x-1")
 
-    assert ([wave.name for wave in desk.record.stages], desk.record.total_stages) == (names, total)
-    for wave in desk.record.stages[1:]:
+    assert ([wave.name for wave in harness.record.stages], harness.record.total_stages) == (names, total)
+    for wave in harness.record.stages[1:]:
         assert wave.expected_items == SECOND_WAVE.expected_items
         assert [(job.job_id, job.region) for job in wave.jobs] == [("j-2", "eu-west-1")]
 
 
-def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
-    desk.poller().poll("x-1")
-    operator(desk).add_stage(desk.record, Stage("two", (Job("j-2"),)), WHY)
-    desk.clock.advance(60)
-    desk.source.set_jobs(DONE)
-    assert desk.poller().poll("x-1").result is Result.POLLED
-    desk.clock.advance(60)
-    desk.source.set_jobs(DONE, finished(LAUNCHED, job_id="j-2"))
+def test_a_wave_that_was_added_is_polled_and_decides(harness: PollerHarness) -> None:
+    harness.poller().poll("x-1")
+    operator(harness).add_stage(harness.record, Stage("two", (Job("j-2"),)), WHY)
+    harness.clock.advance(60)
+    harness.source.set_jobs(DONE)
+    assert harness.poller().poll("x-1").result is Result.POLLED
+    harness.clock.advance(60)
+    harness.source.set_jobs(DONE, finished(LAUNCHED, job_id="j-2"))
 
-    assert desk.poller().poll("x-1").result is Result.ENDED
-    added = next(event for event in events_of(desk.journal, "p-1/x-1") if event.type == "wave_added")
+    assert harness.poller().poll("x-1").result is Result.ENDED
+    added = next(event for event in events_of(harness.journal, "p-1/x-1") if event.type == "wave_added")
     assert (added.payload["wave"], added.payload["jobs"], added.payload["total_waves"]) == ("two", ["j-2"], 2)
 
 
 def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> None:
-    desk = Desk(total_stages=None)
-    desk.source.set_jobs(DONE)
-    assert desk.poller().poll("x-1").result is Result.POLLED
+    harness = PollerHarness(total_stages=None)
+    harness.source.set_jobs(DONE)
+    assert harness.poller().poll("x-1").result is Result.POLLED
 
-    operator(desk).set_stage_count(desk.record, 1, WHY)
-    desk.clock.advance(60)
+    operator(harness).set_stage_count(harness.record, 1, WHY)
+    harness.clock.advance(60)
 
-    assert desk.poller().poll("x-1").result is Result.ENDED
-    event = next(each for each in events_of(desk.journal, "p-1/x-1") if each.type == "wave_count_set")
+    assert harness.poller().poll("x-1").result is Result.ENDED
+    event = next(each for each in events_of(harness.journal, "p-1/x-1") if each.type == "wave_count_set")
     assert (event.payload["total_waves"], event.payload["reason"]) == (1, WHY.reason)
 
 
 def test_a_wave_count_is_stored_in_a_record_that_had_none() -> None:
-    desk = Desk()
-    stored = {name: value for name, value in (desk.record.stored or {}).items() if name != "TotalWaves"}
-    desk.store.write(stored)
+    harness = PollerHarness()
+    stored = {name: value for name, value in (harness.record.stored or {}).items() if name != "TotalWaves"}
+    harness.store.write(stored)
 
-    operator(desk).set_stage_count(desk.record, 2, WHY)
+    operator(harness).set_stage_count(harness.record, 2, WHY)
 
-    assert ((desk.record.stored or {})["TotalWaves"], desk.record.total_stages) == (2, 2)
+    assert ((harness.record.stored or {})["TotalWaves"], harness.record.total_stages) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", ["stop watching", "add a wave", "set the wave count"])
-def test_only_an_open_execution_is_changed(desk: Desk, kind: str) -> None:
-    desk.source.set_jobs(DONE)
-    desk.poller().poll("x-1")
+def test_only_an_open_execution_is_changed(harness: PollerHarness, kind: str) -> None:
+    harness.source.set_jobs(DONE)
+    harness.poller().poll("x-1")
 
     with pytest.raises(InvalidInput, match=r"x-1 is not open \(succeeded\).*executions close"):
-        DECISIONS[kind](operator(desk), desk.record)
+        DECISIONS[kind](operator(harness), harness.record)
 
-    assert types_of(desk.journal, "p-1/x-1")[-1] == "execution_ended"
+    assert types_of(harness.journal, "p-1/x-1")[-1] == "execution_ended"
 
 
 @pytest.mark.parametrize(
@@ -285,22 +291,22 @@ def test_only_an_open_execution_is_changed(desk: Desk, kind: str) -> None:
     ],
 )
 def test_a_wave_is_added_once(wave: Stage, why: str) -> None:
-    desk = Desk()
+    harness = PollerHarness()
 
     with pytest.raises(InvalidInput, match=why):
-        operator(desk).add_stage(desk.record, wave, WHY)
+        operator(harness).add_stage(harness.record, wave, WHY)
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_a_wave_count_below_the_stored_waves_is_rejected(desk: Desk, count: int) -> None:
+def test_a_wave_count_below_the_stored_waves_is_rejected(harness: PollerHarness, count: int) -> None:
     with pytest.raises(InvalidInput, match="Use 1 or more"):
-        operator(desk).set_stage_count(desk.record, count, WHY)
+        operator(harness).set_stage_count(harness.record, count, WHY)
 
 
 @pytest.mark.parametrize("count", [10_001, 10**21])
-def test_a_wave_count_that_no_execution_has_is_rejected(desk: Desk, count: int) -> None:
+def test_a_wave_count_that_no_execution_has_is_rejected(harness: PollerHarness, count: int) -> None:
     with pytest.raises(InvalidInput, match="Use at most 10,000"):
-        operator(desk).set_stage_count(desk.record, count, WHY)
+        operator(harness).set_stage_count(harness.record, count, WHY)
 
 
 @pytest.mark.parametrize(
@@ -317,9 +323,11 @@ def test_a_decision_has_an_operator_and_a_reason(statement: tuple[str, str], why
 
 
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.DIED, Status.PENDING])
-def test_an_execution_is_not_closed_as_something_that_is_not_an_end(desk: Desk, status: Status) -> None:
+def test_an_execution_is_not_closed_as_something_that_is_not_an_end(
+    harness: PollerHarness, status: Status
+) -> None:
     with pytest.raises(InvalidInput, match=f"cannot end as {status}"):
-        operator(desk).close(desk.record, status, WHY)
+        operator(harness).close(harness.record, status, WHY)
 
 
 def test_a_decision_is_later_than_a_verdict_of_a_clock_that_is_ahead() -> None:
@@ -338,51 +346,53 @@ def test_the_verdict_of_an_operator_survives_its_record() -> None:
     assert parse_record(to_record(closed)).verdict == closed.verdict
 
 
-def test_an_execution_that_is_gone_is_named(desk: Desk) -> None:
-    gone = replace(desk.record, execution_id="x-2")
+def test_an_execution_that_is_gone_is_named(harness: PollerHarness) -> None:
+    gone = replace(harness.record, execution_id="x-2")
 
     with pytest.raises(ExecutionNotFound, match="'x-2' of plan 'p-1' no longer exists"):
-        operator(desk).stop_watching(gone, WHY)
+        operator(harness).stop_watching(gone, WHY)
 
 
 def test_a_decision_that_never_gets_the_record_fails_and_journals_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    harness: PollerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(execution: Execution) -> Execution:
         raise VersionConflict("x-1", execution.version)
 
-    monkeypatch.setattr(desk.store, "update", refuses)
+    monkeypatch.setattr(harness.store, "update", refuses)
 
     with pytest.raises(VersionConflict):
-        operator(desk).close(desk.record, Status.FAILED, WHY)
-    assert types_of(desk.journal, "p-1/x-1") == []
+        operator(harness).close(harness.record, Status.FAILED, WHY)
+    assert types_of(harness.journal, "p-1/x-1") == []
 
 
 def test_the_first_event_of_an_execution_that_was_never_polled_is_its_start() -> None:
-    desk = Desk()
+    harness = PollerHarness()
 
-    operator(desk).close(desk.record, Status.CANCELLED, WHY)
+    operator(harness).close(harness.record, Status.CANCELLED, WHY)
 
-    assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "execution_closed"]
+    assert types_of(harness.journal, "p-1/x-1") == ["execution_started", "execution_closed"]
     assert execution().execution_id == "x-1"
 
 
-def test_a_cancel_after_a_decision_of_the_same_second_counts(desk: Desk) -> None:
-    desk.poller().poll("x-1")
-    desk.clock.advance(0.9)
-    operator(desk).close(desk.record, Status.FAILED, WHY)
-    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+def test_a_cancel_after_a_decision_of_the_same_second_counts(harness: PollerHarness) -> None:
+    harness.poller().poll("x-1")
+    harness.clock.advance(0.9)
+    operator(harness).close(harness.record, Status.FAILED, WHY)
+    harness.write(Status="CANCELLED", EndTime=harness.clock.now_ms() // 1000)
 
-    desk.poller().poll("x-1")
+    harness.poller().poll("x-1")
 
-    assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
+    assert (harness.record.status, harness.status) == (Status.CANCELLED, Status.CANCELLED)
 
 
-def test_an_execution_that_another_program_owns_is_not_called_running(desk: Desk) -> None:
+def test_an_execution_that_another_program_owns_is_not_called_running(harness: PollerHarness) -> None:
     theirs = {"ExecutionId": "x-2", "PlanId": "p-1", "Status": "CANCELLING", "StartTime": 1, "Waves": []}
-    desk.store.write(theirs)
-    found = desk.store.get("x-2")
+    harness.store.write(theirs)
+    found = harness.store.get("x-2")
     assert found is not None
 
     with pytest.raises(InvalidInput, match="another program keeps it under the status CANCELLING"):
-        Operator(desk.store, desk.journal, clock=desk.clock).stop_watching(found, Statement("ana", "late"))
+        Operator(harness.store, harness.journal, clock=harness.clock).stop_watching(
+            found, Statement("ana", "late")
+        )

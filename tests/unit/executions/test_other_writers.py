@@ -10,7 +10,7 @@ from longwatch.executions.model import Execution
 from longwatch.executions.poller import Claim, Result
 from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
-from tests.unit.executions.desk import DONE, Desk
+from tests.unit.executions.poller_harness import DONE, PollerHarness
 from tests.unit.executions.scripted_source import types_of
 
 WORDS = pytest.mark.parametrize(
@@ -18,109 +18,126 @@ WORDS = pytest.mark.parametrize(
 )
 
 
-def stored(desk: Desk, name: str) -> object:
-    return (desk.record.stored or {}).get(name)
+def stored(harness: PollerHarness, name: str) -> object:
+    return (harness.record.stored or {}).get(name)
 
 
 @WORDS
 def test_a_status_set_during_the_last_response_survives_and_the_end_is_reported(
-    desk: Desk, word: str
+    harness: PollerHarness, word: str
 ) -> None:
-    poller = desk.poller()
+    poller = harness.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.set_jobs(DONE)
+    harness.source.set_jobs(DONE)
     result = poller.poll_sources([claim])[claim.execution.key]
-    desk.write(Status=word)
+    harness.write(Status=word)
 
     polled = poller.settle(claim, result)
 
-    assert (polled.result, desk.record.status, desk.status) == (
+    assert (polled.result, harness.record.status, harness.status) == (
         Result.ENDED,
         Status.SUCCEEDED,
         Status.SUCCEEDED,
     )
-    assert (stored(desk, "Status"), desk.record.other_status, desk.record.closed) == (word, word, True)
+    assert (stored(harness, "Status"), harness.record.other_status, harness.record.closed) == (
+        word,
+        word,
+        True,
+    )
 
 
 @WORDS
-def test_a_status_set_between_the_verdict_and_the_close_survives(desk: Desk, word: str) -> None:
-    desk.source.set_jobs(DONE)
-    desk.journal.after_append = lambda: desk.write(Status=word)
+def test_a_status_set_between_the_verdict_and_the_close_survives(harness: PollerHarness, word: str) -> None:
+    harness.source.set_jobs(DONE)
+    harness.journal.after_append = lambda: harness.write(Status=word)
 
-    polled = desk.poller().poll("x-1")
+    polled = harness.poller().poll("x-1")
 
     assert polled.result is Result.ENDED
-    assert (stored(desk, "Status"), desk.record.status, desk.record.closed) == (word, Status.SUCCEEDED, True)
-    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
-    assert desk.poller().poll("x-1").result is Result.CLOSED
+    assert (stored(harness, "Status"), harness.record.status, harness.record.closed) == (
+        word,
+        Status.SUCCEEDED,
+        True,
+    )
+    assert types_of(harness.journal, "p-1/x-1").count("execution_ended") == 1
+    assert harness.poller().poll("x-1").result is Result.CLOSED
 
 
 @pytest.mark.parametrize("word", ["completed", "Completed", 5, 0, False, ["PAUSED"], {"at": "wave 2"}])
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_status_is_preserved_to_the_letter(desk: Desk, word: object, is_late: bool) -> None:
-    poller = desk.poller()
+def test_a_status_is_preserved_to_the_letter(harness: PollerHarness, word: object, is_late: bool) -> None:
+    poller = harness.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    desk.source.set_jobs(DONE)
+    harness.source.set_jobs(DONE)
     result = poller.poll_sources([claim])[claim.execution.key]
     if is_late:
-        desk.journal.after_append = lambda: desk.write(Status=word)
+        harness.journal.after_append = lambda: harness.write(Status=word)
     else:
-        desk.write(Status=word)
+        harness.write(Status=word)
 
     poller.settle(claim, result)
 
-    assert (stored(desk, "Status"), desk.record.status, desk.record.closed) == (word, Status.SUCCEEDED, True)
+    assert (stored(harness, "Status"), harness.record.status, harness.record.closed) == (
+        word,
+        Status.SUCCEEDED,
+        True,
+    )
 
 
-def test_it_is_polled_until_its_source_reports_an_end(desk: Desk) -> None:
-    desk.poller().poll("x-1")
-    desk.write(Status="PAUSED")
+def test_it_is_polled_until_its_source_reports_an_end(harness: PollerHarness) -> None:
+    harness.poller().poll("x-1")
+    harness.write(Status="PAUSED")
     handed: list[Execution] = []
 
-    desk.clock.advance(60)
-    Finder(desk.store, handed.append, clock=desk.clock).tick()
-    assert desk.poller().poll("x-1").result is Result.POLLED
-    desk.clock.advance(60)
-    desk.source.set_jobs(DONE)
-    Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
+    harness.clock.advance(60)
+    Finder(harness.store, handed.append, clock=harness.clock).tick()
+    assert harness.poller().poll("x-1").result is Result.POLLED
+    harness.clock.advance(60)
+    harness.source.set_jobs(DONE)
+    Watcher(harness.store, harness.poller(), clock=harness.clock).poll_due()
 
     assert [each.other_status for each in handed] == ["PAUSED"]
-    assert (desk.record.status, stored(desk, "Status")) == (Status.SUCCEEDED, "PAUSED")
-    assert not list(desk.store.open_executions())
+    assert (harness.record.status, stored(harness, "Status")) == (Status.SUCCEEDED, "PAUSED")
+    assert not list(harness.store.open_executions())
 
 
-def test_the_end_time_and_the_type_of_another_writer_stay(desk: Desk) -> None:
-    poller, ended = desk.poller(), desk.clock.now_ms() // 1000 + 7
+def test_the_end_time_and_the_type_of_another_writer_stay(harness: PollerHarness) -> None:
+    poller, ended = harness.poller(), harness.clock.now_ms() // 1000 + 7
     poller.poll("x-1")
-    desk.write(Status="TIMEOUT", EndTime=ended, ExecutionType="FAILBACK")
-    desk.source.set_jobs(DONE)
+    harness.write(Status="TIMEOUT", EndTime=ended, ExecutionType="FAILBACK")
+    harness.source.set_jobs(DONE)
 
     seen = []
     for _ in range(6):
-        desk.clock.advance(60)
+        harness.clock.advance(60)
         poller.poll("x-1")
-        seen.append((stored(desk, "EndTime"), stored(desk, "ExecutionType")))
+        seen.append((stored(harness, "EndTime"), stored(harness, "ExecutionType")))
 
-    assert desk.record.closed
+    assert harness.record.closed
     assert set(seen) == {(ended, "FAILBACK")}
 
 
-def test_a_status_set_before_the_first_poll_of_an_added_execution_does_not_hide_it(desk: Desk) -> None:
-    desk.write(Status="PAUSED")
+def test_a_status_set_before_the_first_poll_of_an_added_execution_does_not_hide_it(
+    harness: PollerHarness,
+) -> None:
+    harness.write(Status="PAUSED")
 
-    assert desk.poller().poll("x-1").result is Result.POLLED
+    assert harness.poller().poll("x-1").result is Result.POLLED
 
 
-def test_an_end_that_another_writer_sets_is_reported_whatever_its_status(desk: Desk) -> None:
-    desk.poller().poll("x-1")
-    desk.write(Status="Completed")
+def test_an_end_that_another_writer_sets_is_reported_whatever_its_status(harness: PollerHarness) -> None:
+    harness.poller().poll("x-1")
+    harness.write(Status="Completed")
 
-    Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
+    Watcher(harness.store, harness.poller(), clock=harness.clock).poll_due()
 
-    assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
-    assert (stored(desk, "Status"), list(desk.store.unsettled(desk.clock.now_ms()))) == ("Completed", [])
+    assert (harness.record.status, harness.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
+    assert (stored(harness, "Status"), list(harness.store.unsettled(harness.clock.now_ms()))) == (
+        "Completed",
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,10 +147,10 @@ def test_an_end_that_another_writer_sets_is_reported_whatever_its_status(desk: D
         ({"UpdatedBy": "ops@example"}, "CANCELLING, set by another writer: ops@example (UpdatedBy)"),
     ],
 )
-def test_explain_names_who_set_the_status(desk: Desk, more: dict[str, str], text: str) -> None:
-    desk.write(Status="CANCELLING", **more)
+def test_explain_names_who_set_the_status(harness: PollerHarness, more: dict[str, str], text: str) -> None:
+    harness.write(Status="CANCELLING", **more)
 
-    facts = {fact.about: fact.text for fact in explain_execution(desk.record, desk.clock.now_ms())}
+    facts = {fact.about: fact.text for fact in explain_execution(harness.record, harness.clock.now_ms())}
 
     assert facts["status"] == text
     assert "phase" in facts

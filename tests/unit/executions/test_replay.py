@@ -97,7 +97,7 @@ def test_a_job_that_no_longer_exists_is_left_out() -> None:
     assert replay_events(other, unapplied_events(other, journal)).stages == other.stages
 
 
-class Desk:
+class PollerHarness:
     """A store with one execution, and a journal in which a poller reported it and died."""
 
     def __init__(self, mode: Mode = Mode.DRILL) -> None:
@@ -124,40 +124,40 @@ class Desk:
 
 
 def test_a_job_that_is_forgotten_after_it_was_reported_still_ends() -> None:
-    desk = Desk()
-    desk.die_after_reporting()
-    desk.source.set_jobs()
+    harness = PollerHarness()
+    harness.die_after_reporting()
+    harness.source.set_jobs()
 
-    polled = desk.poller("next").poll("x-1")
+    polled = harness.poller("next").poll("x-1")
 
     assert (polled.result, polled.execution.status) == (Result.ENDED, Status.SUCCEEDED)
 
 
 def test_reported_events_are_applied_although_the_source_does_not_respond() -> None:
-    desk = Desk()
-    desk.die_after_reporting()
-    desk.source.problem = SourceProblem("throttled")
+    harness = PollerHarness()
+    harness.die_after_reporting()
+    harness.source.problem = SourceProblem("throttled")
 
-    desk.poller("next").poll("x-1")
+    harness.poller("next").poll("x-1")
 
-    assert desk.record.stages[0].jobs[0].items[0].state is LAUNCHED
+    assert harness.record.stages[0].jobs[0].items[0].state is LAUNCHED
 
 
 def test_a_response_older_than_the_reported_events_concludes_nothing() -> None:
-    desk = Desk()
-    desk.die_after_reporting()
-    late = desk.poller("late")
+    harness = PollerHarness()
+    harness.die_after_reporting()
+    late = harness.poller("late")
     claim = late.claim("x-1")
     assert isinstance(claim, Claim)
-    older = response(desk.clock.now_ms() - LEASE_MS - 1, job(PENDING))
+    older = response(harness.clock.now_ms() - LEASE_MS - 1, job(PENDING))
 
     polled = late.settle(claim, older)
 
     assert polled.result is Result.POLLED
-    assert desk.record.stages[0].jobs[0].items[0].state is LAUNCHED
+    assert harness.record.stages[0].jobs[0].items[0].state is LAUNCHED
     states = [
         event.payload["to"]
-        for event in events_of(desk.journal, "p-1/x-1")
+        for event in events_of(harness.journal, "p-1/x-1")
         if event.type == "server_transition"
     ]
     assert states == ["pending", "launched"]

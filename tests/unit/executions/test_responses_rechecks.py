@@ -17,7 +17,7 @@ from longwatch.executions.responses import apply_recheck, is_recheck_due, next_r
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
-from tests.unit.executions.desk import DONE, Desk
+from tests.unit.executions.poller_harness import DONE, PollerHarness
 from tests.unit.executions.samples import (
     EVIDENCE,
     FAILED,
@@ -68,7 +68,7 @@ LATER = START + GRACE_MS + 10 * MINUTE
 
 
 @pytest.mark.parametrize(
-    ("reported", "status", "is_corrected", "goes_on"),
+    ("reported", "status", "is_corrected", "continues"),
     [
         ((finished(PENDING, LAUNCHED),), Status.PARTIAL, False, True),
         ((finished(IN_PROGRESS, LAUNCHED),), Status.PARTIAL, False, True),
@@ -79,7 +79,7 @@ LATER = START + GRACE_MS + 10 * MINUTE
     ],
 )
 def test_a_response_changes_an_assumed_verdict(
-    reported: tuple[object, ...], status: Status, is_corrected: bool, goes_on: bool
+    reported: tuple[object, ...], status: Status, is_corrected: bool, continues: bool
 ) -> None:
     given = replace(ASSUMED, status=Status.PARTIAL, message="s-1 is still pending after its job has finished")
     closed = execution(
@@ -91,8 +91,8 @@ def test_a_response_changes_an_assumed_verdict(
 
     assert after.verdict is not None
     assert (after.status, after.verdict.at != given.at) == (status, is_corrected)
-    assert after.recheck_at == (LATER if goes_on else None)
-    assert bool(after.verdict.assumed) is (goes_on or not reported)
+    assert after.recheck_at == (LATER if continues else None)
+    assert bool(after.verdict.assumed) is (continues or not reported)
 
 
 def test_a_certain_verdict_stays_certain_when_it_is_reviewed() -> None:
@@ -105,34 +105,36 @@ def test_a_certain_verdict_stays_certain_when_it_is_reviewed() -> None:
 
 
 @pytest.fixture
-def failed() -> Desk:
+def failed() -> PollerHarness:
     """One that was closed as failed because its server was still pending after the grace period."""
-    desk = Desk()
-    desk.source.set_jobs(finished(PENDING))
-    desk.poller().poll("x-1")
-    desk.clock.advance(GRACE_MS / 1000 + 60)
-    while desk.poller().poll("x-1").result is not Result.ENDED:
-        desk.clock.advance(60)
-    assert desk.record.verdict is not None
-    assert desk.record.verdict.assumed
-    assert events_of(desk.journal, desk.record.run_id)[-1].payload["assumed"]
-    return desk
+    harness = PollerHarness()
+    harness.source.set_jobs(finished(PENDING))
+    harness.poller().poll("x-1")
+    harness.clock.advance(GRACE_MS / 1000 + 60)
+    while harness.poller().poll("x-1").result is not Result.ENDED:
+        harness.clock.advance(60)
+    assert harness.record.verdict is not None
+    assert harness.record.verdict.assumed
+    assert events_of(harness.journal, harness.record.run_id)[-1].payload["assumed"]
+    return harness
 
 
-def embedded(desk: Desk) -> None:
-    Watcher(desk.store, desk.poller(), clock=desk.clock).poll_due()
+def embedded(harness: PollerHarness) -> None:
+    Watcher(harness.store, harness.poller(), clock=harness.clock).poll_due()
 
 
-def on_aws(desk: Desk) -> None:
+def on_aws(harness: PollerHarness) -> None:
     def dispatch(found: Execution) -> None:
         event = {"execution_id": found.execution_id, "plan_id": found.plan_id}
-        poll(event, desk.poller(), "test", clock=desk.clock)
+        poll(event, harness.poller(), "test", clock=harness.clock)
 
-    Finder(desk.store, dispatch, clock=desk.clock).run(0)
+    Finder(harness.store, dispatch, clock=harness.clock).run(0)
 
 
 @pytest.mark.parametrize("poll_once", [embedded, on_aws])
-def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk, poll_once: object) -> None:
+def test_every_poller_corrects_it_once_the_source_reports_otherwise(
+    failed: PollerHarness, poll_once: object
+) -> None:
     assert callable(poll_once)
     poll_once(failed)
     before = len(failed.source.requests)
@@ -153,7 +155,7 @@ def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk
     assert len(failed.source.requests) == before
 
 
-def test_rechecks_grow_apart_and_end_when_the_source_drops_the_job(failed: Desk) -> None:
+def test_rechecks_grow_apart_and_end_when_the_source_drops_the_job(failed: PollerHarness) -> None:
     began, polled_at = failed.record.verdict, []
     assert began is not None
     for _ in range(90):
@@ -171,7 +173,7 @@ def test_rechecks_grow_apart_and_end_when_the_source_drops_the_job(failed: Desk)
     assert [job.state for wave in failed.record.stages for job in wave.jobs] == [JobState.MISSING]
 
 
-def test_a_source_that_does_not_respond_leaves_the_verdict_and_is_polled_later(failed: Desk) -> None:
+def test_a_source_that_does_not_respond_leaves_the_verdict_and_is_polled_later(failed: PollerHarness) -> None:
     failed.source.problem = SourceProblem("throttled")
     failed.clock.advance(120)
 
@@ -183,7 +185,7 @@ def test_a_source_that_does_not_respond_leaves_the_verdict_and_is_polled_later(f
     assert (failed.record.recheck_at or 0) > failed.clock.now_ms()
 
 
-def test_an_end_of_another_writer_ends_the_rechecks(failed: Desk) -> None:
+def test_an_end_of_another_writer_ends_the_rechecks(failed: PollerHarness) -> None:
     failed.write(Status="CANCELLED")
 
     embedded(failed)
@@ -192,20 +194,20 @@ def test_an_end_of_another_writer_ends_the_rechecks(failed: Desk) -> None:
     assert failed.status is Status.CANCELLED
 
 
-def test_explain_names_what_is_assumed_and_when_it_is_checked_again(failed: Desk) -> None:
+def test_explain_names_what_is_assumed_and_when_it_is_checked_again(failed: PollerHarness) -> None:
     facts = {fact.about: fact for fact in explain_execution(failed.record, failed.clock.now_ms())}
 
     assert facts["assumed"].text == "s-1 has ended, last reported as pending"
     assert facts["next recheck"].at == failed.record.recheck_at
 
 
-def test_a_recheck_that_changes_nothing_has_a_result_of_its_own(failed: Desk) -> None:
+def test_a_recheck_that_changes_nothing_has_a_result_of_its_own(failed: PollerHarness) -> None:
     failed.clock.advance(120)
 
     assert failed.poller().poll("x-1").result is Result.RECHECKED
 
 
-def test_an_operator_who_closes_it_ends_the_rechecks(failed: Desk) -> None:
+def test_an_operator_who_closes_it_ends_the_rechecks(failed: PollerHarness) -> None:
     operator = Operator(failed.store, failed.journal, clock=failed.clock)
 
     operator.close(failed.record, Status.SUCCEEDED, Statement("ops", "seen in the console"))

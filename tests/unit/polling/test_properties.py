@@ -187,26 +187,30 @@ def test_whatever_happens_nothing_is_stale_and_everything_continues_and_ends(
 
 
 async def _live(seconds: dict[int, float], steps: list[Any]) -> None:
-    world, people, fetches = World(seconds), list[Subscriber](), list[asyncio.Task[Any]]()
+    world, subscribers, fetches = World(seconds), list[Subscriber](), list[asyncio.Task[Any]]()
     manager = PollingManager()
 
     def here(key: int) -> list[Subscriber]:
-        return [person for person in people if person.key == key and not person.left]
+        return [subscriber for subscriber in subscribers if subscriber.key == key and not subscriber.left]
 
     for step in steps:
         match step:
             case "register", key, interval:
                 there = here(key)
-                person = Subscriber(world, key, there[0].life_began if there else world.tick())
-                person.registration = manager.register(
-                    key, world.poll_of(key), interval, on_result=person.receive, on_error=lambda error: None
+                subscriber = Subscriber(world, key, there[0].life_began if there else world.tick())
+                subscriber.registration = manager.register(
+                    key,
+                    world.poll_of(key),
+                    interval,
+                    on_result=subscriber.receive,
+                    on_error=lambda error: None,
                 )
-                people.append(person)
-            case "leave", index if index < len(people):
-                registration = people[index].registration
+                subscribers.append(subscriber)
+            case "leave", index if index < len(subscribers):
+                registration = subscribers[index].registration
                 assert registration is not None
                 registration.dispose()
-                people[index].left = True
+                subscribers[index].left = True
             case "unregister", key:
                 manager.unregister(key)
                 if there := here(key):
@@ -234,10 +238,10 @@ async def _live(seconds: dict[int, float], steps: list[Any]) -> None:
                 await asyncio.sleep(passing)
         metrics = manager.metrics
         assert metrics.in_flight <= 3
-        assert metrics.subscribers == sum(not person.left for person in people)
+        assert metrics.subscribers == sum(not subscriber.left for subscriber in subscribers)
 
-    await _continues(manager, world, people)
-    await _ends(manager, people, fetches)
+    await _continues(manager, world, subscribers)
+    await _ends(manager, subscribers, fetches)
 
     assert world.mistakes == []
 
@@ -248,7 +252,7 @@ async def _settled() -> None:
         await asyncio.sleep(0)
 
 
-async def _continues(manager: PollingManager, world: World, people: list[Subscriber]) -> None:
+async def _continues(manager: PollingManager, world: World, subscribers: list[Subscriber]) -> None:
     """When all is well again, every subscriber that is left receives something new."""
     world.failing.clear()
     world.seconds = dict.fromkeys(world.seconds, 0.0)
@@ -259,15 +263,17 @@ async def _continues(manager: PollingManager, world: World, people: list[Subscri
     since = world.tick()
     await asyncio.sleep(4)
 
-    for person in people:
-        assert person.left or person.received[-1] > since
+    for subscriber in subscribers:
+        assert subscriber.left or subscriber.received[-1] > since
 
 
-async def _ends(manager: PollingManager, people: list[Subscriber], fetches: list[asyncio.Task[Any]]) -> None:
-    for person in people:
-        assert person.registration is not None
-        person.registration.dispose()
-        person.left = True
+async def _ends(
+    manager: PollingManager, subscribers: list[Subscriber], fetches: list[asyncio.Task[Any]]
+) -> None:
+    for subscriber in subscribers:
+        assert subscriber.registration is not None
+        subscriber.registration.dispose()
+        subscriber.left = True
     with suppress(TimeoutError):
         await asyncio.gather(*fetches, return_exceptions=True)
     await asyncio.sleep(1)

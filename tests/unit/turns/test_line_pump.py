@@ -8,7 +8,7 @@ from longwatch.turns.line_pump import LinePump
 from longwatch.turns.line_reader import LineResult
 
 
-class AwayDesk:
+class UnavailableSink:
     """A sink for lines that refuses them a few times."""
 
     def __init__(self, refusals: int) -> None:
@@ -28,7 +28,7 @@ def test_waiting_for_the_journal_is_a_remark_and_a_loss_is_a_warning() -> None:
     remarks: list[str] = []
 
     for refusals, patience in ((2, 60.0), (10**9, 0.0)):
-        sink = AwayDesk(refusals)
+        sink = UnavailableSink(refusals)
         pump = LinePump(
             sink,  # type: ignore[arg-type]  # only fed
             1,

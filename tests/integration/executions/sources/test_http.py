@@ -153,7 +153,7 @@ def test_a_job_that_is_not_found_is_missing(endpoint: Endpoint, code: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("reply", "lasting", "throttled", "wish"),
+    ("reply", "lasting", "throttled", "pause"),
     [
         (Reply(429, headers={"Retry-After": "17"}), False, True, 17.0),
         (Reply(503, headers={"Retry-After": "nonsense"}), False, False, None),
@@ -167,14 +167,14 @@ def test_a_job_that_is_not_found_is_missing(endpoint: Endpoint, code: int) -> No
     ],
 )
 def test_a_problem_states_whether_a_retry_helps(
-    endpoint: Endpoint, reply: Reply, lasting: bool, throttled: bool, wish: float | None
+    endpoint: Endpoint, reply: Reply, lasting: bool, throttled: bool, pause: float | None
 ) -> None:
     endpoint.returns(reply)
 
     found = source_of().begin(f"{endpoint.url}/job")
 
     assert isinstance(found, SourceProblem)
-    assert (found.lasting, found.throttled, found.retry_after_seconds) == (lasting, throttled, wish)
+    assert (found.lasting, found.throttled, found.retry_after_seconds) == (lasting, throttled, pause)
 
 
 def test_a_server_may_request_a_time_of_day(endpoint: Endpoint) -> None:

@@ -15,7 +15,7 @@ from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.server.cache import fold_cache
-from longwatch.server.cache import run_cache as board_module
+from longwatch.server.cache import run_cache as run_cache_module
 from longwatch.server.cache.fold_cache import CachedFold
 from longwatch.server.cache.rendered_responses import TURN
 from longwatch.server.cache.run_cache import PULSE, RUN, CachedRun, RunCache
@@ -122,8 +122,8 @@ async def test_a_missing_run_is_not_cached(cache: RunCache) -> None:
 async def test_runs_without_requests_leave_the_cache(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "IDLE_SECONDS", 0.01)
-    monkeypatch.setattr(board_module, "SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(run_cache_module, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(run_cache_module, "SWEEP_SECONDS", 0.01)
     append(journal, event(1))
 
     await cache.get(PULSE, "wf-1")
@@ -134,7 +134,7 @@ async def test_runs_without_requests_leave_the_cache(
 async def test_a_full_cache_evicts_the_oldest_run(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "MOST_RUNS", 20)
+    monkeypatch.setattr(run_cache_module, "MOST_RUNS", 20)
     for number in range(30):
         append(journal, event(1, run_id=f"wf-{number}"))
 
@@ -149,7 +149,7 @@ async def test_a_full_cache_evicts_the_oldest_run(
 async def test_late_events_of_an_ended_run_are_found(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "FINAL_SECONDS", 0.0)
+    monkeypatch.setattr(run_cache_module, "FINAL_SECONDS", 0.0)
     append(journal, event(1, "workflow_start"), event(2, "workflow_error"))
     watched = await cache.get(RUN, "wf-1")
     await until(lambda: watched.final_until is not None)
@@ -257,7 +257,7 @@ async def test_a_write_while_the_history_is_read_is_in_the_first_response(
 async def test_an_unavailable_journal_is_reported_in_good_time(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "READY_SECONDS", 0.05)
+    monkeypatch.setattr(run_cache_module, "READY_SECONDS", 0.05)
     journal.is_away = True
 
     with pytest.raises(JournalUnavailable):
@@ -284,8 +284,8 @@ async def test_a_long_run_that_left_the_cache_is_read_on_from_where_it_was_left(
 ) -> None:
     append(journal, *(event(number) for number in range(5_000)))
     await cache.get(RUN, "wf-1")
-    monkeypatch.setattr(board_module, "IDLE_SECONDS", -1.0)
-    monkeypatch.setattr(board_module, "SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(run_cache_module, "IDLE_SECONDS", -1.0)
+    monkeypatch.setattr(run_cache_module, "SWEEP_SECONDS", 0.01)
     cache._on_sweep()
     assert len(cache) == 0
     append(journal, event(5_000))
@@ -303,7 +303,7 @@ async def test_a_run_that_ended_while_it_was_not_cached_has_ended(
 ) -> None:
     append(journal, *(event(number) for number in range(1_000)))
     await cache.get(RUN, "wf-1")
-    monkeypatch.setattr(board_module, "IDLE_SECONDS", -1.0)
+    monkeypatch.setattr(run_cache_module, "IDLE_SECONDS", -1.0)
     cache._on_sweep()
     append(journal, event(1_000, "workflow_complete"))
 
@@ -330,7 +330,7 @@ async def test_a_request_that_waits_for_news_alone_reads_no_history(
 async def test_a_history_that_grows_slowly_is_waited_for_as_long_as_it_grows(
     cache: RunCache, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "READY_SECONDS", 0.5)
+    monkeypatch.setattr(run_cache_module, "READY_SECONDS", 0.5)
     monkeypatch.setattr(fold_cache, "READ_EVENTS", 1)
     journal.seconds_a_read = 0.1
     append(journal, *(event(number) for number in range(12)))

@@ -28,7 +28,7 @@ class Interrupted(FaultyJournal):
             self.after_append()
 
 
-class Desk:
+class PollerHarness:
     """A store, a journal and a source with one execution of one job."""
 
     def __init__(self, **more: Any) -> None:
