@@ -14,6 +14,7 @@ import pydantic
 import pytest
 
 import longwatch
+from longwatch.integrations import generated_clients
 from longwatch.integrations import openai as adapter
 from longwatch.recording.model_calls import MODEL_CALL_LAYER
 from longwatch.testing import MemoryJournal, ModelFailure, ModelReply, ModelServer, ScriptedToolCall
@@ -506,6 +507,41 @@ def test_embeddings(client: openai.OpenAI, server: ModelServer, recorded: Record
 
     check_pair(recorded(), operation="embeddings", input_tokens=4, output_tokens=None, output=None)
     assert [each["content"] for each in recorded()[0]["input"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("broken", ["begin_model_call", "Chunks", "notify_on_close"])
+def test_a_fault_of_the_adapter_does_not_reach_the_program(
+    broken: str,
+    client: openai.OpenAI,
+    server: ModelServer,
+    recorded: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("a bug in the adapter")
+
+    monkeypatch.setattr(generated_clients, broken, fail)
+    server.add(REPLY, REPLY)
+
+    answer = client.chat.completions.create(model="gpt", messages=MESSAGES)
+    chunks = list(client.chat.completions.create(model="gpt", messages=MESSAGES, stream=True))
+
+    assert answer.choices[0].message.content == "good day"
+    assert len(chunks) == 4
+    starts = [each for each in recorded() if each["status"] == "started"]
+    assert len(recorded()) == 2 * len(starts)  # what began has ended
+
+
+def test_a_fault_while_a_stream_is_read_does_not_reach_the_program(
+    client: openai.OpenAI, server: ModelServer, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter.ChatStream, "_add_choice", lambda *_: 1 / 0)
+    server.add(REPLY)
+
+    chunks = list(client.chat.completions.create(model="gpt", messages=MESSAGES, stream=True))
+
+    assert len(chunks) == 4
+    check_pair(recorded(), status="completed", output=None)
 
 
 def test_other_requests_are_not_model_calls(
