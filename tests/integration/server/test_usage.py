@@ -46,7 +46,7 @@ async def test_runs_have_their_usage_and_the_list_the_sum(stores: Stores) -> Non
         }
         assert sums == {"model_calls": 2, "input_tokens": 2_000, "cost": 0.0035, "priced_calls": 1}
         assert shown["usage"]["cost"] == 0.0035
-        assert shown["usage_by_agent"]["writer"] == shown["usage"]
+        assert shown["usage_by_agent"]["writer"] == {**shown["usage"], "rates": []}
         [model_call] = shown["calls"]
         assert (model_call["kind"], model_call["usage"]["output_tokens"]) == ("model", 100)
 

@@ -165,3 +165,40 @@ def test_only_runs_with_no_process_elsewhere_can_be_judged() -> None:
     runs = journal_of([GONE, ALIVE, ELSEWHERE, None]).find_runs().runs
 
     assert [observer(MemoryJournal()).can_judge(run) for run in runs] == [False, False, True, True]
+
+
+def wait(producer: str, number: int, **payload: object) -> Event:
+    return Event(
+        run_id="wf-0",
+        event_id=f"{producer}-{number}",
+        type="waiting_started" if payload.get("reason") else "process_joined",
+        occurred_at=1_000_000 + number,
+        payload=payload,
+        call_id=f"w-{producer}",
+        producer=producer,
+        number=number,
+    )
+
+
+def test_what_a_process_that_is_gone_waited_for_is_no_longer_waited_for() -> None:
+    journal = journal_of([ALIVE])
+    journal.append(
+        [
+            wait("p-wf-0", 2, reason="approval"),
+            wait("q", 1, process=GONE.fields),
+            wait("q", 2, reason="lock"),
+        ]
+    )
+
+    [found] = observer(journal).find_runs().runs
+
+    assert [each.reason for each in found.run.waiting] == ["approval"]
+
+
+def test_a_run_that_died_waits_for_nothing() -> None:
+    journal = journal_of([GONE])
+    journal.append([wait("p-wf-0", 2, reason="approval")])
+
+    [found] = observer(journal).find_runs().runs
+
+    assert (found.run.status, found.run.waiting) == (Status.DIED, ())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from longwatch.model.calls import NO_CALLS, Call, Mark, mark_of
 from longwatch.model.event import Event
+from longwatch.model.usage import ModelUsage
 from tests.strategies import runs
 
 
@@ -236,3 +237,75 @@ def test_a_call_without_an_end_is_abandoned_once_its_run_has_ended() -> None:
     assert Call("c", start=begun).status_in(run_has_ended=False) == "started"
     assert Call("c", start=begun).status_in(run_has_ended=True) == "abandoned"
     assert Call("c", start=begun, end=done).status_in(run_has_ended=True) == "completed"
+
+
+def model_call(
+    at: int, call_id: str, recorded_by: str, *, parent: str | None = None, **end: object
+) -> list[Event]:
+    """The start and the end of a call of a model, by one of the layers that see it."""
+    told = [("started", at, {}), ("completed", at + 5, {"response_id": "r-1", **end})]
+    return [
+        Event(
+            run_id="wf-1",
+            event_id=f"{call_id}-{status}",
+            type="model_call",
+            occurred_at=moment,
+            call_id=call_id,
+            parent_call_id=parent,
+            payload={"status": status, "model": "gpt-4o", "recorded_by": recorded_by, **payload},
+        )
+        for status, moment, payload in told
+    ]
+
+
+ADAPTER = model_call(10, "adapter", "langchain", parent="agent", finish_reasons=["stop"])
+CLIENT = model_call(11, "client", "openai", parent="adapter", input_tokens=7, output_tokens=2)
+SPAN = model_call(12, "span", "otel", parent="client", provider="openai", input_tokens=8, output_tokens=3)
+
+
+@given(st.permutations([*ADAPTER, *CLIENT, *SPAN]))
+def test_records_of_one_response_are_the_call_of_the_outermost_layer(arrived: list[Event]) -> None:
+    (call,) = calls_of(*arrived)
+
+    assert (call.call_id, call.parent_call_id, call.started_at) == ("adapter", "agent", 10)
+    facts = call.model
+    assert facts is not None
+    assert (facts.recorded_by, facts.provider, facts.finish_reasons) == ("langchain", "openai", ("stop",))
+    assert facts.usage == ModelUsage(7, 2)
+
+
+def test_a_client_s_record_comes_before_a_span_s() -> None:
+    (call,) = calls_of(*SPAN, *CLIENT)
+
+    assert (call.call_id, call.parent_call_id) == ("client", "adapter")
+
+
+def test_calls_below_a_record_that_is_left_out_belong_to_the_one_that_stays() -> None:
+    inner = Event(
+        run_id="wf-1",
+        event_id="i",
+        type="tool_call",
+        occurred_at=13,
+        call_id="inner",
+        parent_call_id="span",
+        payload={"status": "started"},
+    )
+
+    _, below = calls_of(*CLIENT, *SPAN, inner)
+
+    assert (below.call_id, below.parent_call_id) == ("inner", "client")
+
+
+def test_a_record_that_names_the_call_of_its_response_needs_no_response_id() -> None:
+    first = model_call(10, "one", "openai", response_id=None)
+    second = model_call(11, "two", "otel", response_id=None, same_as="one")
+
+    (call,) = calls_of(*first, *second)
+
+    assert call.call_id == "one"
+
+
+def test_calls_of_one_layer_with_one_response_id_are_two() -> None:
+    again = model_call(30, "again", "openai")
+
+    assert [call.call_id for call in calls_of(*CLIENT, *again)] == ["client", "again"]

@@ -158,3 +158,10 @@ def test_a_condition_names_the_process_and_what_to_do() -> None:
     assert undelivered.message == (
         "process 10 on vm is gone and left events in /x/outbox.db; deliver them with `longwatch ship`"
     )
+
+
+def test_producers_whose_process_is_gone_are_named_while_others_still_run() -> None:
+    assert judged(facts(with_child=True), owner=ALIVE, child=GONE).gone == {"q"}
+    assert judged(facts(with_child=True), owner=GONE, child=ALIVE).gone == {"p"}
+    assert judged(facts(with_child=True), owner=ALIVE, child=ALIVE).gone == frozenset()
+    assert judged(facts(with_child=True), owner=ALIVE, child=UNKNOWN).gone == frozenset()

@@ -81,7 +81,7 @@ def _facts(
         closed = sum(tally.count is not None for tally in run.producers.values())
         yield "producers", f"{len(run.producers)} ({closed} closed)", ""
     for wait in summary.waiting:
-        yield "waiting", clean(waiting_text(wait, now_ms=now_ms)), "warn"
+        yield "waiting", clean(waiting_text(wait, now_ms=now_ms).removeprefix("waiting ")), "warn"
     for condition in conditions(run, now_ms, observed=observed):
         if condition.name != "waiting":
             yield condition.name, clean(condition.message), "warn"

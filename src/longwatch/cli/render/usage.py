@@ -55,7 +55,7 @@ def cost_text(cost: Decimal) -> str:
 
 
 def waiting_text(wait: Wait, *, now_ms: int) -> str:
-    """`for approval: deploy to production, for 12 min 05 s`"""
+    """`waiting for approval: deploy to production, for 12 min 05 s`"""
     return f"{wait.text}, for {duration_text(max(0, now_ms - (wait.since or now_ms)))}"
 
 

@@ -107,7 +107,7 @@ def test_show_has_usage_and_waits(data: Path) -> None:
 
     assert "usage     2,200 tokens; $0.0035 for 1 of 2 calls, 1 has no known price" in shown
     assert "waited    10 min 00 s of 10 min 00 s for approval, 5.0 s of 10 min 00 s for lock" in shown
-    assert "waiting   waiting for approval: print it, for 10 min 00 s" in shown
+    assert "waiting   for approval: print it, for 10 min 00 s" in shown
     assert "silent" not in shown
     assert "gpt-4o" in shown
 
@@ -117,7 +117,10 @@ def test_show_as_json_has_usage_waits_and_the_facts_of_model_calls(data: Path) -
 
     shown = json.loads(invoke("show", "--journal", "sqlite:///runs.db", "wf-usage", "-o", "json").stdout)
 
+    rates = shown["usage"]["rates"]
+    assert [(each["model"], each["input"]) for each in rates] == [("gpt-4o", 2.5)]
     assert shown["usage"] == {
+        "rates": rates,
         "model_calls": 2,
         "calls_with_tokens": 2,
         "input_tokens": 2_000,
@@ -129,7 +132,7 @@ def test_show_as_json_has_usage_waits_and_the_facts_of_model_calls(data: Path) -
         "priced_calls": 1,
         "currency": "USD",
     }
-    assert shown["usage_by_agent"] == {"writer": shown["usage"]}
+    assert shown["usage_by_agent"] == {"writer": {**shown["usage"], "rates": []}}
     assert shown["waiting"] == [{"reason": "approval", "detail": "print it", "since": START_MS + 50}]
     assert shown["waiting_ms"] == {"lock": 5_000}
     assert [each["name"] for each in shown["conditions"]] == ["waiting"]
