@@ -18,15 +18,17 @@ from typing import Any
 from longwatch.errors import MissingExtra
 from longwatch.model.event import run_duration_ms
 from longwatch.recording.calls import report_fault
-from longwatch.recording.capture import Capture
+from longwatch.recording.capture import Capture, message_limits
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, find_repeated
+from longwatch.recording.open_call import OpenCall
 from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, RecordingScope
 from longwatch.telemetry.dialect import SpanKind
 from longwatch.telemetry.span import Attributes, SpanData
 from longwatch.telemetry.span_events import (
     EVENT_TYPES,
+    MESSAGE_KINDS,
     SpanReading,
     content_of,
     describe_span,
@@ -72,7 +74,7 @@ class OpenSpan:
     call_id: str | None = None  # its own once it is recorded, otherwise its parent's
     agent_name: str | None = None
     scope_call_id: str | None = None  # the longwatch call in which it was started
-    is_covered: bool = False  # an adapter or a client's wrapper records the model call around it
+    is_covered: bool = False  # an adapter or a client's wrapper records the same call
 
 
 class OpenSpans:
@@ -239,7 +241,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         parent = (_key(span)[0], span.parent.span_id) if span.parent is not None else None
         choose = partial(self._run_for, span, recorder, scope)
         opened = self._spans.enter(_key(span), parent, scope, choose)
-        opened.is_covered = MODEL_CALL_LAYER.get() is not None
+        opened.is_covered = self._is_covered(span, reading, scope)
         if self._is_wanted(reading.kind, span, opened):
             self._record_start(span_data(span), reading, opened)
         elif reading.kind is SpanKind.WORKFLOW:  # the run itself
@@ -301,9 +303,17 @@ class LongwatchSpanProcessor(SpanProcessor):
     def _is_wanted(self, kind: SpanKind, span: ReadableSpan, opened: OpenSpan) -> bool:
         if kind is SpanKind.WORKFLOW and opened.run.root == _key(span):
             return False  # the start and end of the run represent it
-        if kind is SpanKind.MODEL and opened.is_covered:
+        if opened.is_covered and kind is not SpanKind.OTHER:
             return False
         return kind is not SpanKind.OTHER or self._include_all
+
+    def _is_covered(self, span: Span, reading: SpanReading, scope: RecordingScope | None) -> bool:
+        """Whether an outer layer records the call that the span represents."""
+        if reading.kind is SpanKind.MODEL or reading.kind is SpanKind.OTHER:  # which may become a model call
+            return MODEL_CALL_LAYER.get() is not None
+        if not isinstance(scope, OpenCall) or scope.kind != reading.kind.value:
+            return False
+        return scope.name == title_of(reading, span.name, _attributes(span))
 
     def _record_start(self, span: SpanData, reading: SpanReading, opened: OpenSpan) -> None:
         self._begin(opened.run)
@@ -333,6 +343,8 @@ class LongwatchSpanProcessor(SpanProcessor):
         limits = recorder.limits()
         if limits is None:
             return {}
+        if reading.kind in MESSAGE_KINDS:
+            limits = message_limits(limits)
         content = content_of(reading, span, ended=ended)
         for name in opened.recorded_content:
             content.pop(name, None)

@@ -78,6 +78,11 @@ FULL = CaptureLimits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3
 CAPTURES: Mapping[str, CaptureLimits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
 
 
+def message_limits(limits: CaptureLimits) -> CaptureLimits:
+    """The limits for the messages of a model, under the same policy."""
+    return MESSAGES_SUMMARY if limits is SUMMARY else limits
+
+
 def capture_fields(
     fields: Mapping[str, object], limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()
 ) -> tuple[dict[str, object], int]:

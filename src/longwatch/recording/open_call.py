@@ -15,12 +15,12 @@ from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import (
     FULL,
-    MESSAGES_SUMMARY,
     SUMMARY,
     capture_fields,
     capture_value,
     combined_weight,
     error_text,
+    message_limits,
 )
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.scope import SCOPE, EventDraft, RecordingScope, new_call_id
@@ -133,8 +133,9 @@ class OpenCall(RecordingScope):
             weight = combined_weight(weight, cut)
         present = {name: values.get(name, fields.get(name)) for name in VALUES}
         present = {name: value for name, value in present.items() if value is not None}
-        limits = MESSAGES_SUMMARY if self.kind == "model" and self.limits is SUMMARY else self.limits
+        limits = self.limits
         if present and limits is not None:
+            limits = message_limits(limits) if self.kind == "model" else limits
             captured, value_weight = capture_fields(present, limits, secrets)
             payload |= captured
             weight = combined_weight(value_weight, weight)

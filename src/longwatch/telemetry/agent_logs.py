@@ -121,7 +121,7 @@ def _details(record: LogRecord, builder: EventBuilder) -> list[Event]:
     outcome = outcome_of(span)
     del outcome["duration_ms"]  # unknown
     payload = {**outcome, **describe_span(reading, span, ended=True), "recorded_by": RECORDED_BY}
-    payload |= builder.captured(content_of(reading, span, ended=True))
+    payload |= builder.captured(content_of(reading, span, ended=True), are_messages=True)
     return [
         builder.event(
             run_id_of(span),

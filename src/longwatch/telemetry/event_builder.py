@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from longwatch.model.event import Event
-from longwatch.recording.capture import FULL, Capture, CaptureLimits, capture_fields
+from longwatch.recording.capture import FULL, Capture, CaptureLimits, capture_fields, message_limits
 from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import MAX_PAYLOAD_BYTES
@@ -28,11 +28,12 @@ class EventBuilder:
         self._secrets = secrets
         self._ttl_seconds = ttl_seconds
 
-    def captured(self, content: dict[str, object]) -> dict[str, object]:
+    def captured(self, content: dict[str, object], *, are_messages: bool = False) -> dict[str, object]:
         """The content that the capture policy allows."""
-        if self._limits is None or not content:
+        limits = self._limits
+        if limits is None or not content:
             return {}
-        return Capture(self._limits, self._secrets).fields(content)
+        return Capture(message_limits(limits) if are_messages else limits, self._secrets).fields(content)
 
     def event(
         self,

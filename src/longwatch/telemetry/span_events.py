@@ -23,6 +23,7 @@ EVENT_TYPES: Mapping[SpanKind, tuple[str, str]] = {  # of its start and its end
     SpanKind.MODEL: ("model_call", "model_call"),
     SpanKind.OTHER: ("span", "span"),
 }
+MESSAGE_KINDS = frozenset({SpanKind.MODEL, SpanKind.AGENT})  # their content is messages
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 
 

@@ -25,6 +25,7 @@ from longwatch.telemetry.event_builder import EventBuilder
 from longwatch.telemetry.span import SpanData
 from longwatch.telemetry.span_events import (
     EVENT_TYPES,
+    MESSAGE_KINDS,
     SpanReading,
     content_of,
     describe_span,
@@ -182,16 +183,17 @@ class SpanRuns:
     def _call_events(self, run_id: str, span: SpanData, reading: SpanReading) -> list[Event]:
         content = content_of(reading, span, ended=True)
         output = {"output": content.pop("output")} if "output" in content else {}
+        are_messages = reading.kind in MESSAGE_KINDS
         agent_name = title_of(reading, span.name, span.attributes) if reading.kind is SpanKind.AGENT else None
         start = {
             "status": "started",
             **describe_span(reading, span, ended=False),
-            **self._builder.captured(content),
+            **self._builder.captured(content, are_messages=are_messages),
         }
         end = {
             **outcome_of(span),
             **describe_span(reading, span, ended=True),
-            **self._builder.captured(output),
+            **self._builder.captured(output, are_messages=are_messages),
         }
         start_type, end_type = EVENT_TYPES[reading.kind]
         return [

@@ -24,6 +24,7 @@ from longwatch.model.run import fold
 from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.decorators import tool
 from longwatch.recording.model_calls import model_call
+from longwatch.recording.open_call import CallBlock
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
 from tests.integration.otel.bench import AGENT, CHAT, TOOL, Bench, verified
@@ -66,6 +67,43 @@ def test_a_model_call_that_an_outer_layer_records_is_not_recorded_again(bench: B
         ("started", "manual"),
         ("completed", "manual"),
     ]
+
+
+def test_an_agent_and_a_tool_that_an_adapter_records_are_not_recorded_again(bench: Bench) -> None:
+    with (
+        ActiveRun("mine", run_id="wf-1", recorder=bench.recorder),
+        CallBlock("agent", "Ada"),
+        bench.tracer.start_as_current_span("invoke_agent Ada", attributes=AGENT),
+        CallBlock("tool", "search"),
+        bench.tracer.start_as_current_span("execute_tool search", attributes=TOOL),
+        bench.tracer.start_as_current_span(
+            "execute_tool other", attributes={**TOOL, "gen_ai.tool.name": "other"}
+        ),
+    ):
+        pass
+
+    run = fold(bench.events("wf-1"))
+    assert run is not None
+    names = {call_id: call.name for call_id, call in run.calls.items()}
+    assert [(call.name, names.get(call.parent_call_id or "")) for call in run.ordered_calls()] == [
+        ("Ada", None),
+        ("search", "Ada"),
+        ("other", "search"),
+    ]
+
+
+def test_other_spans_inside_a_covered_model_call_are_still_recorded_on_request(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, include="all")
+
+    with (
+        ActiveRun("mine", run_id="wf-1", recorder=bench.recorder),
+        model_call("large"),
+        bench.tracer.start_as_current_span("POST"),
+    ):
+        pass
+
+    assert [event.type for event in bench.events("wf-1")].count("span") == 2
+    bench.close()
 
 
 def test_a_second_record_of_one_response_names_the_first(bench: Bench) -> None:
