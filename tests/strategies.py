@@ -222,7 +222,7 @@ def model_calls(draw: st.DrawFn) -> Sequence[Event]:
     types = ("model_call", "model_call", "model_call", "waiting_started", "waiting_ended", "tool_call")
     others = ("workflow_start", "workflow_complete", "producer_closed")
     calls = st.sampled_from(["c1", "c2", "c3", "c4"])
-    told = draw(
+    drawn = draw(
         st.lists(
             st.tuples(
                 st.sampled_from((*types, *others)),
@@ -242,11 +242,11 @@ def model_calls(draw: st.DrawFn) -> Sequence[Event]:
             event_id=f"{index}",
             type=type_,
             occurred_at=at,
-            payload=said,
+            payload=payload,
             call_id=call_id,
             parent_call_id=parent,
             producer=producer,
             number=None if producer is None else index + 1,
         )
-        for index, (type_, at, said, call_id, parent, producer) in enumerate(told)
+        for index, (type_, at, payload, call_id, parent, producer) in enumerate(drawn)
     ]

@@ -24,7 +24,7 @@ ROUNDS = 25
 HOUR = 3600.0
 
 Ends = Callable[[Conversations, str], str]
-"""Ends a turn and returns the status that its caller is told."""
+"""Ends a turn and returns the status for its caller."""
 
 DENIED = line(type="result", subtype="success", permission_denials=[{"tool_name": "Bash"}])
 

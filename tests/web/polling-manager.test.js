@@ -9,7 +9,7 @@ function started(options = {}) {
   return { environment, manager: new PollingManager({ environment, ...options }) };
 }
 
-/** A poll that counts its calls and answers when it is told to. */
+/** A poll that counts its calls and resolves on demand. */
 function held() {
   const calls = [];
   const poll = ({ signal }) =>

@@ -99,13 +99,13 @@ def test_both_folds_find_the_same_parents_and_agents(
     assert folded_in(browser, batches) == folded_here(events)
 
 
-@given(data=st.data(), told=strategies.model_calls())
+@given(data=st.data(), events=strategies.model_calls())
 def test_both_folds_agree_on_calls_of_models_and_on_waits(
-    browser: NodeLines, data: st.DataObject, told: Sequence[Event]
+    browser: NodeLines, data: st.DataObject, events: Sequence[Event]
 ) -> None:
-    batches = data.draw(strategies.batches(told))
+    batches = data.draw(strategies.batches(events))
 
-    assert folded_in(browser, batches) == folded_here(told)
+    assert folded_in(browser, batches) == folded_here(events)
 
 
 @st.composite

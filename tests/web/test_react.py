@@ -106,6 +106,6 @@ def test_the_core_is_in_the_tree_once() -> None:
         text=True,
     )
     if listed.returncode != 0:
-        pytest.skip("this is no git checkout, so nobody can say what is in the tree")
+        pytest.skip("this is not a git checkout, so the files of the tree cannot be listed")
 
     assert [name for name in listed.stdout.splitlines() if name.startswith("web/react/core/")] == []

@@ -127,11 +127,11 @@ def batches_of(spans: Sequence[SpanData], chance: random.Random) -> Iterator[Seq
 
 
 @settings(deadline=None, max_examples=40)
-@given(told=traces, chance=st.randoms(use_true_random=False))
+@given(drawn=traces, chance=st.randoms(use_true_random=False))
 def test_any_order_and_any_batches_make_the_run_of_the_span_processor(
-    told: list[tuple[dict[str, Any], int, bool]], chance: random.Random
+    drawn: list[tuple[dict[str, Any], int, bool]], chance: random.Random
 ) -> None:
-    played, bench = Trace(told), OtlpBench()
+    played, bench = Trace(drawn), OtlpBench()
 
     for batch in batches_of(played.spans, chance):
         bench.take(batch)
@@ -142,11 +142,11 @@ def test_any_order_and_any_batches_make_the_run_of_the_span_processor(
 
 
 @settings(deadline=None, max_examples=40)
-@given(told=traces, chance=st.randoms(use_true_random=False))
+@given(drawn=traces, chance=st.randoms(use_true_random=False))
 def test_a_repeated_export_stores_nothing_new(
-    told: list[tuple[dict[str, Any], int, bool]], chance: random.Random
+    drawn: list[tuple[dict[str, Any], int, bool]], chance: random.Random
 ) -> None:
-    played, bench = Trace(told), OtlpBench()
+    played, bench = Trace(drawn), OtlpBench()
     bench.take(played.spans)
     run_id = f"trace-{played.spans[0].trace_id}"
     before = bench.journal.read(run_id, limit=10_000).events

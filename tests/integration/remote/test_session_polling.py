@@ -138,9 +138,9 @@ async def test_an_unknown_turn_stops_the_polling_at_once(client: ServerClient, p
 async def test_an_unreachable_server_is_retried_five_times(project: str) -> None:
     errors: list[Exception] = []
     manager = PollingManager(backoff=Backoff(0.01, 2.0, 0.16, max_retries=5))
-    async with ServerClient("http://127.0.0.1:9") as nobody, manager:
+    async with ServerClient("http://127.0.0.1:9") as unreachable, manager:
         polling = SessionPolling(
-            nobody, project, "s", "turn-1", manager=manager, on_error=errors.append, interval_ms=QUICK_MS
+            unreachable, project, "s", "turn-1", manager=manager, on_error=errors.append, interval_ms=QUICK_MS
         )
         async with asyncio.timeout(PATIENCE_SECONDS), polling:
             with pytest.raises(Unreachable):

@@ -64,7 +64,7 @@ def test_the_faults_are_those_that_were_planned() -> None:
         "pollers died",
         "polls begun twice",
         "server tried again",
-        "somebody came in between",
+        "another program came in between",
         "throttled",
         "total never stated",
         "clocks that jumped",

@@ -91,7 +91,7 @@ def _verdict(case: Case) -> Iterator[str]:
         if not case.is_tried:
             yield f"no operator decided, and it is {record.status} by one"
     elif is_set_by_others(record):
-        yield f"nobody else ended it, and it is {record.status}"
+        yield f"no other program ended it, and it is {record.status}"
     elif verdict is not None:
         yield from _own_verdict(case, verdict)
 
@@ -99,7 +99,7 @@ def _verdict(case: Case) -> Iterator[str]:
 def _own_verdict(case: Case, verdict: Verdict) -> Iterator[str]:
     polled_at = case.world.polled_at.get((case.plan.key, verdict.evidence[0].at))
     if polled_at is None:
-        yield "its verdict cites an answer that nobody gave"
+        yield "its verdict cites a response that was never sent"
         return
     truth = status_at(case.plan, polled_at)
     if truth is None:

@@ -65,7 +65,7 @@ class Skewed:
         return self._clock.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        raise AssertionError("nobody sleeps in the simulation")
+        raise AssertionError("nothing sleeps in the simulation")
 
 
 class Machine:

@@ -184,7 +184,7 @@ def _draw_server(
         words.append("server listed late")
         listed_from = random.uniform(0.0, begun)
     elif chance < 0.30:
-        words.append("phase nobody saw")
+        words.append("unseen phase")
         steps = [(0.0, "PENDING"), (begun, "LAUNCHED")]
     actions = _draw_actions(steps, random, words) if mode is Mode.RECOVERY else ()
     return ServerScript(server_id=server_id_of(name), steps=steps, actions=actions, listed_from=listed_from)

@@ -130,7 +130,7 @@ class ExecutionWorld:
 
     def _maybe_between(self, who: str, what: str) -> None:
         if self.depth < DEEPEST and self.chance(self.fault_rates.between):
-            self.fault("somebody came in between")
+            self.fault("another program came in between")
             self.trace.mark(who, f"is interrupted at {what}")
             self.depth += 1
             try:

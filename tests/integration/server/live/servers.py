@@ -45,7 +45,7 @@ class ServerProcess:
         while (found := ADDRESS.search(output)) is None:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))
             more = os.read(self._process.stdout.fileno(), 4096) if ready else b""
-            assert more, f"the server did not say where it listens; it said {output!r}"
+            assert more, f"the server did not print its URL; its output: {output!r}"
             output += more
         self.port = int(found[2])
 
