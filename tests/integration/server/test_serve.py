@@ -141,6 +141,7 @@ def test_a_missing_journal_is_created(tmp_path: Path) -> None:
             "runs": [],
             "cursor": None,
             "hint": None,
+            "usage": None,
         }
 
 
