@@ -154,6 +154,11 @@ class Usage:
         """The number of calls. The report of a coding agent counts as one call."""
         return max(self.starts, self.ends) - self.repeats + len(self.reports)
 
+    @property
+    def total_tokens(self) -> int:
+        """The tokens of the calls with all counts, without reports of coding agents."""
+        return sum(counts.input_tokens + counts.output_tokens for counts in self.tokens.values())
+
     def plus(self, other: Usage) -> Usage:
         """The usage of both parts. Commutative and associative, if every event is in one part only."""
         if not other:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -100,12 +101,13 @@ def _write(file: Path, prices: Mapping[str, Price]) -> None:
     """Replace the file at once, so that a reader never sees half of it."""
     make_private_directory(file.parent)
     text = json.dumps({name: price_fields(price) for name, price in sorted(prices.items())}, indent=1)
-    draft = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
+        with os.fdopen(handle, "w", encoding="utf-8") as draft:
+            draft.write(text)
+        Path(name).replace(file)
     finally:
-        draft.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
 
 
 def _message(path: Path, mistakes: list[str], next_step: str) -> str:

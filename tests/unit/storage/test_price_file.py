@@ -32,6 +32,7 @@ def test_an_import_adds_to_earlier_ones(tmp_path: Path) -> None:
 
     assert {name: price.input for name, price in read_imported(file).items()} == {"a": 1, "b": 3}
     assert [each.name for each in file.parent.iterdir()] == ["prices.json"]
+    assert file.stat().st_mode & 0o777 == 0o600
 
     import_prices(source(tmp_path, {"c": model(4)}), file=file, replace=True)
     assert set(read_imported(file)) == {"c"}

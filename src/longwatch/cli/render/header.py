@@ -10,8 +10,11 @@ from longwatch.cli.render.text import clean, columns_of, fit
 from longwatch.cli.render.times import ago_text, between_text, day_text, duration_text, ran_text
 from longwatch.cli.render.usage import usage_text, waited_text, waiting_text
 from longwatch.executions.progress import warnings_text
+from longwatch.journal.usage_views import usage_by_agent
 from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Condition, Run, Status, conditions
+
+MOST_AGENTS = 5  # with a line of their own
 
 _LABEL_COLUMNS = 10
 
@@ -74,6 +77,7 @@ def _facts(
         yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
     if summary.totals.usage:
         yield "usage", usage_text(summary.totals.usage, prices), ""
+        yield from _usage_of_agents(run, prices)
     waited = waited_text(summary, now_ms=now_ms)
     if waited is not None:
         yield "waited", clean(waited), ""
@@ -87,6 +91,16 @@ def _facts(
             yield condition.name, clean(condition.message), "warn"
     if summary.error:
         yield "error", clean(summary.error), "bad"
+
+
+def _usage_of_agents(run: Run, prices: Prices) -> Iterator[tuple[str, str, str]]:
+    """A line for each agent that called models, the one with most tokens first, if there are several."""
+    agents = sorted(usage_by_agent(run.calls.values()).items(), key=lambda pair: -pair[1].total_tokens)
+    if len(agents) > 1:
+        for name, usage in agents[:MOST_AGENTS]:
+            yield "", f"{clean(name)}: {usage_text(usage, prices)}", "dim"
+    if len(agents) > MOST_AGENTS:
+        yield "", f"and {len(agents) - MOST_AGENTS:,} more agents", "dim"
 
 
 def _times(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, str, str]]:

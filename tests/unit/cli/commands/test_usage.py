@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from longwatch.cli.render.header import header
+from longwatch.cli.render.styles import paint
 from longwatch.cli.render.usage import cost_text, usage_text
 from longwatch.errors import InvalidInput
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from longwatch.model.prices import Price, Prices
+from longwatch.model.run import fold
 from longwatch.model.totals import totals_of
 from longwatch.testing.clock import FakeClock
 from tests.unit.cli.invocation import invoke
@@ -110,6 +114,22 @@ def test_show_has_usage_and_waits(data: Path) -> None:
     assert "waiting   for approval: print it, for 10 min 00 s" in shown
     assert "silent" not in shown
     assert "gpt-4o" in shown
+
+
+def test_show_lists_the_agents_with_their_usage() -> None:
+    events = [event("workflow_start", 0)]
+    for number, agent in enumerate(["reader", "writer", "writer"]):
+        events += [replace(each, agent_name=agent) for each in model_calls(number + 1)]
+    run = fold(events)
+    assert run is not None
+
+    lines = [paint(line, colour=False) for line in header(run, now_ms=START_MS, width=100, prices=PRICES)]
+
+    at = next(number for number, line in enumerate(lines) if line.startswith("usage"))
+    assert lines[at + 1 : at + 3] == [
+        "          writer: 2,200 tokens; $0.0070 for 2 calls",
+        "          reader: 1,100 tokens; $0.0035 for 1 call",
+    ]
 
 
 def test_show_as_json_has_usage_waits_and_the_facts_of_model_calls(data: Path) -> None:
