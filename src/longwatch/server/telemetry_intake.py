@@ -62,7 +62,7 @@ class TelemetryIntake:
     def store_logs(self, body: bytes, media_type: str, *, now_ms: int) -> ExportOutcome:
         """Store the events in an `ExportLogsServiceRequest`."""
         batch = _decode(media_type, "decode_logs", body)
-        events = log_events(batch.items, self._builder)
+        events = log_events(batch, self._builder)
         due = self._spans.note_runs({event.run_id for event in events})
         try:
             return self._store([*events, *due], batch, now_ms)

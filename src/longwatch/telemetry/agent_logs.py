@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
+from longwatch.errors import InvalidEvent
 from longwatch.model.event import Event
 from longwatch.recording.scope import ATTEMPT_DIGITS
 from longwatch.telemetry.dialect import SpanKind
 from longwatch.telemetry.event_builder import EventBuilder
 from longwatch.telemetry.messages import decode_json
-from longwatch.telemetry.otlp import LogRecord
+from longwatch.telemetry.otlp import Batch, LogRecord
 from longwatch.telemetry.span import Attributes, SpanData, SpanStatus
 from longwatch.telemetry.span_events import content_of, describe_span, outcome_of, read_span
-from longwatch.telemetry.span_runs import RUN_ATTRIBUTE, run_id_of
+from longwatch.telemetry.span_runs import named_run, run_id_of
 
 RECORDED_BY = "otlp"
 CLAUDE_CODE, CODEX = "claude_code.", "codex."
@@ -47,9 +48,18 @@ class AgentFormat:
     events: Mapping[str, Callable[[Attributes, str], Sequence[LoggedEvent]]]  # by name, without the prefix
 
 
-def log_events(records: Sequence[LogRecord], builder: EventBuilder) -> list[Event]:
-    """The events of these records. Records of other programs, and other events of agents, have none."""
-    return [event for record in records for event in _events(record, builder)]
+def log_events(batch: Batch[LogRecord], builder: EventBuilder) -> list[Event]:
+    """The events of these records. Records of other programs, and other events of agents, have none.
+
+    A record that no journal can store is rejected.
+    """
+    events: list[Event] = []
+    for record in batch.items:
+        try:
+            events += _events(record, builder)
+        except InvalidEvent as error:
+            batch.reject(str(error))
+    return events
 
 
 def _events(record: LogRecord, builder: EventBuilder) -> list[Event]:
@@ -68,8 +78,8 @@ def _events(record: LogRecord, builder: EventBuilder) -> list[Event]:
 def _agent_events(
     record: LogRecord, agent: AgentFormat, session: str, name: str, builder: EventBuilder
 ) -> list[Event]:
-    named = record.resource.get(RUN_ATTRIBUTE)
-    run_id = named if isinstance(named, str) and named else f"{agent.run_prefix}{session}"
+    named = named_run(record.resource)
+    run_id = named or f"{agent.run_prefix}{session}"
     at = record.time_ns // 1_000_000
     digest = _digest(record, name)
     parse = agent.events.get(name)

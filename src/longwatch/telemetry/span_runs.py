@@ -22,7 +22,7 @@ from longwatch.model.event import MAX_RUN_ID_BYTES, RESERVED_PREFIX, Event, run_
 from longwatch.recording.scope import ATTEMPT_DIGITS, STATE_KEY
 from longwatch.telemetry.dialect import SpanKind
 from longwatch.telemetry.event_builder import EventBuilder
-from longwatch.telemetry.span import SpanData
+from longwatch.telemetry.span import Attributes, SpanData
 from longwatch.telemetry.span_events import (
     EVENT_TYPES,
     MESSAGE_KINDS,
@@ -261,14 +261,20 @@ class SpanRuns:
 
 def run_id_of(span: SpanData) -> str:
     """The run of a span: named by its resource or its trace state, else the trace itself."""
-    named = span.resource.get(RUN_ATTRIBUTE)
-    if isinstance(named, str) and _is_run_id(named):
+    named = named_run(span.resource)
+    if named is not None:
         return named
     for entry in span.trace_state.split(",") if span.trace_state else ():
         key, _, value = entry.strip().partition("=")
         if key == STATE_KEY and _is_run_id(unquote(value)):
             return unquote(value)
     return trace_run_id(span)
+
+
+def named_run(resource: Attributes) -> str | None:
+    """The run that a resource names, if it names a valid one."""
+    named = resource.get(RUN_ATTRIBUTE)
+    return named if isinstance(named, str) and _is_run_id(named) else None
 
 
 def trace_run_id(span: SpanData) -> str:

@@ -18,7 +18,7 @@ from longwatch.model.run import Run, fold
 from longwatch.recording.secret_names import SecretNames
 from longwatch.telemetry.agent_logs import log_events
 from longwatch.telemetry.event_builder import EventBuilder
-from longwatch.telemetry.otlp import LogRecord
+from longwatch.telemetry.otlp import Batch, LogRecord
 from longwatch.telemetry.otlp_json import decode_logs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "otlp"
@@ -31,7 +31,11 @@ BUILDER = EventBuilder(secrets=SecretNames())
 def recorded(name: str) -> list[Event]:
     batch = decode_logs((FIXTURES / f"{name}-logs.json").read_bytes())
     assert batch.rejected == 0
-    return log_events(batch.items, BUILDER)
+    return log_events(batch, BUILDER)
+
+
+def events_of(record: LogRecord) -> list[Event]:
+    return log_events(Batch([record]), BUILDER)
 
 
 def folded(events: Sequence[Event]) -> Run:
@@ -44,7 +48,7 @@ def logged(name: str, **attributes: Any) -> list[Event]:
     """The events of one record, as the published format has it: synthetic."""
     given = {key.replace("__", "."): value for key, value in attributes.items()}
     agent = {"session.id": "s-1", "conversation.id": "c-1", "event.name": name}
-    return log_events([LogRecord(name, AT_NS, {**agent, **given})], BUILDER)
+    return events_of(LogRecord(name, AT_NS, {**agent, **given}))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +174,7 @@ def test_a_decision_about_a_tool_is_an_event() -> None:
     ],
 )
 def test_other_records_are_not_recorded(record: LogRecord) -> None:
-    assert log_events([record], BUILDER) == []
+    assert events_of(record) == []
 
 
 def test_a_session_joins_the_run_that_its_resource_names() -> None:
@@ -181,9 +185,7 @@ def test_a_session_joins_the_run_that_its_resource_names() -> None:
         resource={"longwatch.run_id": "wf-1"},
     )
 
-    assert [(event.run_id, event.type) for event in log_events([record], BUILDER)] == [
-        ("wf-1", "user_prompt")
-    ]
+    assert [(event.run_id, event.type) for event in events_of(record)] == [("wf-1", "user_prompt")]
 
 
 def test_the_details_of_an_inference_are_the_end_of_its_model_call() -> None:
@@ -200,9 +202,22 @@ def test_the_details_of_an_inference_are_the_end_of_its_model_call() -> None:
         span_id="cd" * 8,
     )
 
-    (event,) = log_events([record], BUILDER)
+    (event,) = events_of(record)
 
     assert (event.run_id, event.call_id, event.type) == (f"trace-{'ab' * 16}", "cd" * 8, "model_call")
     assert event.payload["status"] == "completed"
     assert (event.payload["model"], event.payload["input_tokens"]) == ("large", 3)
     assert event.payload["output"] == [{"role": "assistant", "content": "hi"}]
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"session.id": "s" * 2000}, {"session.id": "s", "duration_ms": 2**52}]
+)
+def test_a_record_that_no_journal_can_store_is_rejected_and_the_others_are_recorded(
+    attributes: dict[str, Any],
+) -> None:
+    name = "claude_code.api_request"
+    batch = Batch([LogRecord(name, AT_NS, attributes), LogRecord(name, AT_NS, {"session.id": "s"})])
+
+    assert len(log_events(batch, BUILDER)) == 1
+    assert batch.rejected == 1
