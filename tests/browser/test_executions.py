@@ -231,7 +231,7 @@ def test_an_empty_list_shows_the_command_to_type(tmp_path: Path, serve: Serve, o
     assert serious(page) == []
 
 
-def test_filters_are_in_the_address_and_survive_a_reload(shown: Served, open_page: OpenPage) -> None:
+def test_filters_are_in_the_url_and_survive_a_reload(shown: Served, open_page: OpenPage) -> None:
     page = open_page(f"{shown.url}/executions")
 
     page.get_by_role("button", name="Running", exact=True).click()

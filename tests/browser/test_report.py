@@ -46,9 +46,7 @@ def test_a_report_opens_from_a_disk_and_makes_no_request(report: Path, open_page
     assert requested == [f"file://{report}"]
 
 
-def test_filters_and_selection_work_in_a_report_and_are_in_its_address(
-    report: Path, open_page: OpenPage
-) -> None:
+def test_filters_and_selection_work_in_a_report_and_are_in_its_url(report: Path, open_page: OpenPage) -> None:
     page = open_page(f"file://{report}")
 
     page.get_by_role("button", name="Errors only").click()

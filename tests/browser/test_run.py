@@ -48,7 +48,7 @@ def test_events_appear_as_they_happen_and_the_head_follows(served: Served, open_
     expect(page.locator(".fact-error")).to_have_text("it broke")
 
 
-def test_filters_search_and_selection_are_in_the_address(served: Served, open_page: OpenPage) -> None:
+def test_filters_search_and_selection_are_in_the_url(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served, "wf-finished")
 
     page.get_by_label("Agent").select_option("planner")

@@ -30,7 +30,7 @@ def test_a_new_run_appears_by_itself_and_its_end_too(served: Served, open_page: 
     expect(row).to_contain_text("succeeded")
 
 
-def test_filters_are_in_the_address_and_survive_a_reload(served: Served, open_page: OpenPage) -> None:
+def test_filters_are_in_the_url_and_survive_a_reload(served: Served, open_page: OpenPage) -> None:
     page = open_page(f"{served.url}/runs")
 
     page.get_by_role("button", name="Failed", exact=True).click()

@@ -82,7 +82,7 @@ class FileListContract(DocumentsBasis):
 
         assert seen == [1, 1, 2, 3, 3, 4]
 
-    def test_what_changed_since_a_version_is_listed_with_deletions(
+    def test_changes_since_a_version_are_listed_with_deletions(
         self, store: DocumentStore, project: str
     ) -> None:
         for name in ("kept", "changed", "gone"):

@@ -129,7 +129,7 @@ class TurnsContract(TurnEndingsContract, StreamingContract, UsageContract):
         with pytest.raises(TurnNotFound):
             session.all.feed("p", "other", turn, [result()])
 
-    def test_a_turn_goes_from_pending_over_running_to_completed(
+    def test_a_turn_goes_from_pending_through_running_to_completed(
         self, session: Session, other: Conversations
     ) -> None:
         turn = session.turn("make it so")

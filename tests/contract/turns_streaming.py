@@ -167,7 +167,7 @@ class StreamingContract:
         assert (same.text, shown.text) == ("one ", "next ")
         assert other.turn("p", "s", turn).missing_lines == ()
 
-    def test_what_streamed_before_an_interruption_stays(self, session: Session, other: Conversations) -> None:
+    def test_text_streamed_before_an_interruption_stays(self, session: Session, other: Conversations) -> None:
         turn = session.turn()
         session.all.feed("p", "s", turn, [starts(), adds("so far ")], 1)
 

@@ -110,7 +110,7 @@ def test_the_dashboard_is_there_as_the_template_has_it(deployed: Deployed) -> No
     assert all(":alarm:" in arn for arn in arns)
 
 
-def test_each_alarm_goes_off_alone_and_is_over_again(deployed: Deployed) -> None:
+def test_each_alarm_goes_off_alone_and_recovers(deployed: Deployed) -> None:
     over = {name: float(alarm["Threshold"]) + 1 for name, alarm in deployed.alarms.items()}
     went_off = {}
 

@@ -99,7 +99,7 @@ def test_a_missing_extra_names_its_install_line() -> None:
     assert str(MissingExtra("DynamoDB", "aws")).endswith("pip install '.[aws]'")
 
 
-def test_a_table_problem_has_a_word_for_programs_and_a_message_for_people() -> None:
+def test_a_table_problem_has_a_code_for_programs_and_a_message_for_people() -> None:
     error = TableProblem("not_found", "Table 'x' was not found.")
 
     assert (error.kind, str(error)) == ("not_found", "Table 'x' was not found.")

@@ -35,7 +35,7 @@ def agentify(directory: Path, document: object) -> Path:
     return file
 
 
-def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+def test_without_any_settings_the_defaults_apply(tmp_path: Path) -> None:
     settings = loaded(tmp_path, LONGWATCH_DATA="/data")
 
     assert settings.journal == "sqlite:////data/longwatch.db"

@@ -277,7 +277,7 @@ def test_a_setting_sends_every_query_through_boto3(monkeypatch: pytest.MonkeyPat
     assert ways() == {"b"}
 
 
-def test_it_can_be_used_again_after_closing() -> None:
+def test_a_table_can_be_used_again_after_closing() -> None:
     with serving(usual) as server, table_at(server.url) as table:
         table.query(WANTED)
         table.close()

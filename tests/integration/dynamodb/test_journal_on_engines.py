@@ -185,7 +185,7 @@ def test_a_heartbeat_is_one_item_that_is_overwritten_and_expires(address: TableA
     assert journal.heartbeats(["0123456789abcdef", "f" * 16]) == {"0123456789abcdef": NOW + 120_000}
 
 
-def test_a_role_without_the_right_to_put_heartbeats_is_denied_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_role_without_permission_to_put_heartbeats_is_denied_once(caplog: pytest.LogCaptureFixture) -> None:
     denied = {
         "__type": "com.amazon.coral.service#AccessDeniedException",
         "Message": "not authorized to perform: dynamodb:PutItem",

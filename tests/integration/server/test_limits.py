@@ -134,7 +134,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_given_up(sqlite_stores: St
         assert (response.status_code, code_of(response)) == (408, "request_timeout")
 
 
-async def test_many_headers_and_long_addresses_are_refused(server: Served) -> None:
+async def test_many_headers_and_long_urls_are_refused(server: Served) -> None:
     many = await server.http.get("/api/runs", headers={f"x-{number}": "1" for number in range(200)})
     large = await server.http.get("/api/runs", headers={"x-large": "a" * 40_000})
     long = await server.http.get("/api/runs?text=" + "a" * 20_000)

@@ -28,7 +28,7 @@ def waiting_process() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
-async def test_a_turn_goes_from_pending_over_running_to_completed(stores: Stores) -> None:
+async def test_a_turn_goes_from_pending_through_running_to_completed(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http, "write a poem")
         seen = [(await server.http.get(f"{turn}/status")).json()["status"]]

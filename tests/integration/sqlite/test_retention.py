@@ -25,7 +25,7 @@ def times(journal: SqliteJournal, run_id: str) -> list[int]:
     return [each.occurred_at for each in journal.read(run_id, limit=10_000).events]
 
 
-def test_old_events_go_and_newer_ones_of_an_open_run_stay(journal: SqliteJournal) -> None:
+def test_old_events_are_pruned_and_newer_ones_of_an_open_run_stay(journal: SqliteJournal) -> None:
     journal.append([event("wf-open", at) for at in range(100, 200)])
 
     gone = journal.prune(150, batch=7)
@@ -75,7 +75,7 @@ def test_others_may_write_between_two_batches(journal: SqliteJournal) -> None:
     assert statements.count("COMMIT") >= 9
 
 
-def test_expired_events_go_and_a_run_of_which_nothing_is_left_is_forgotten(journal: SqliteJournal) -> None:
+def test_expired_events_are_pruned_and_a_run_without_events_is_forgotten(journal: SqliteJournal) -> None:
     journal.append([event("wf-gone", at, ttl=49) for at in range(60_000, 60_020)])
     journal.append([event("wf-half", 60_000, ttl=50), event("wf-half", 60_001, ttl=51)])
     journal.append([event("wf-kept", 60_000)])
@@ -87,7 +87,7 @@ def test_expired_events_go_and_a_run_of_which_nothing_is_left_is_forgotten(journ
     assert times(journal, "wf-half") == [60_001]
 
 
-def test_expired_events_are_not_read_before_they_go(journal: SqliteJournal) -> None:
+def test_expired_events_are_not_read_before_they_are_pruned(journal: SqliteJournal) -> None:
     journal.append([event("wf-1", 1, ttl=50), event("wf-1", 2, ttl=51), event("wf-1", 3)])
 
     assert times(journal, "wf-1") == [2, 3]

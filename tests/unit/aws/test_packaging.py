@@ -42,7 +42,7 @@ def test_the_name_is_made_from_the_content() -> None:
     assert len(artifact.name) == len("longwatch-") + 12 + len(".zip")
 
 
-def test_it_holds_what_runs_in_lambda_and_nothing_of_the_rest() -> None:
+def test_the_archive_holds_what_runs_in_lambda_and_nothing_else() -> None:
     names = zipfile.ZipFile(io.BytesIO(code().content)).namelist()
 
     assert "longwatch/aws/invoker.py" in names

@@ -41,9 +41,7 @@ def test_edits_without_a_conflict_stay_the_same(old: str, new: str) -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_what_two_writers_insert_is_there_and_what_they_delete_is_gone(
-    base: str, mine: str, theirs: str
-) -> None:
+def test_insertions_and_deletions_of_two_writers_are_all_applied(base: str, mine: str, theirs: str) -> None:
     others, changes = find_edits(base, theirs), find_edits(base, mine)
 
     moved = rebase_edits(changes, others)

@@ -176,7 +176,7 @@ def test_an_execution_that_has_no_job_yet_is_polled_and_gets_no_response(waves: 
     assert (updated.last_polled_at, updated.last_answer_at) == (LATER, None)
 
 
-def test_the_evidence_names_the_call_the_time_and_the_words() -> None:
+def test_the_evidence_names_the_call_the_time_and_the_statuses() -> None:
     finished_job = Job(
         "j-1",
         JobState.FINISHED,

@@ -180,7 +180,7 @@ def wait(producer: str, number: int, **payload: object) -> Event:
     )
 
 
-def test_what_a_process_that_is_gone_waited_for_is_no_longer_waited_for() -> None:
+def test_a_process_that_is_gone_no_longer_waits() -> None:
     journal = journal_of([ALIVE])
     journal.append(
         [

@@ -48,7 +48,7 @@ def test_a_start_and_an_end_with_one_call_id_are_one_call() -> None:
     assert (call.status, call.started_at, call.duration_ms) == ("completed", 10, 15)
 
 
-def test_what_the_producer_measured_beats_the_time_between_the_events() -> None:
+def test_a_measured_duration_beats_the_time_between_the_events() -> None:
     (call,) = calls_of(
         event("agent_start", 10, call_id="c1"), event("agent_end", 25, call_id="c1", duration_ms=14.2)
     )

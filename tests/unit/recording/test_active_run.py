@@ -96,7 +96,7 @@ def test_recording_before_the_block_is_entered_does_nothing(configured: Recorder
     assert configured.stats().recorded == 0
 
 
-def test_a_strange_payload_does_not_break_the_block(journal: MemoryJournal, configured: Recorder) -> None:
+def test_an_unusual_payload_does_not_break_the_block(journal: MemoryJournal, configured: Recorder) -> None:
     loop: list[object] = []
     loop.append(loop)
 

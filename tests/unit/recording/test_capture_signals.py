@@ -103,7 +103,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 @pytest.mark.parametrize("handler", [_exit, lambda *_: sys.exit(7), _interrupt])
-def test_what_a_handler_of_the_program_raises_during_a_capture_reaches_the_program(
+def test_an_exception_of_a_handler_during_a_capture_reaches_the_program(
     handler: Callable[[int, object], None],
 ) -> None:
     before = signal.signal(signal.SIGUSR1, handler)

@@ -114,9 +114,7 @@ def test_every_status_of_the_system_has_its_outcome(
         ("jenkins:job/shop/job/fix%252Fdisk/9", None),
     ],
 )
-def test_the_address_is_that_of_the_api(
-    shell: Shell, endpoint: Endpoint, what: str, path: str | None
-) -> None:
+def test_the_url_is_that_of_the_api(shell: Shell, endpoint: Endpoint, what: str, path: str | None) -> None:
     endpoint.returns({**run("completed", "success"), "building": False, "result": "SUCCESS"} | {"x": 1})
 
     shell.watch(what, "--timeout", "0s")

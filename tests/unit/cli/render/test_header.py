@@ -121,7 +121,7 @@ def test_a_run_without_calls_shows_its_last_events_instead() -> None:
     assert paint(lines[-1], colour=False) == "10:04:13.000 AGENT_ENTRYPOINT_STARTED"
 
 
-def test_a_phone_sees_no_line_that_is_too_wide() -> None:
+def test_no_line_is_too_wide_for_a_phone() -> None:
     for events in (research(), failing(), session()):
         lines = header(run_of(events), now_ms=START_MS + 86_400_000, width=40, zone=UTC)
 

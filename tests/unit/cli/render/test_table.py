@@ -28,13 +28,13 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     ]
 
 
-def test_the_least_important_column_goes_first() -> None:
+def test_the_least_important_column_is_dropped_first() -> None:
     shown = lines([["wf-1", "research", "7"]], width=16)
 
     assert shown == ["RUN   NAME", "wf-1  research"]
 
 
-def test_elastic_columns_are_cut_when_all_that_can_go_has_gone() -> None:
+def test_elastic_columns_are_cut_when_no_other_column_can_be_dropped() -> None:
     shown = lines([["wf-1a2b3c4d", "research report", "7"]], width=14)
 
     assert shown[1].endswith("…")

@@ -275,7 +275,7 @@ def test_parts_that_went_well_do_not_keep_a_job_open(word: str, ways: list[str])
     assert mapped.meaning is SUCCEEDED
 
 
-def test_the_word_of_a_job_names_the_field_that_decided() -> None:
+def test_the_status_of_a_job_names_the_field_that_decided() -> None:
     mapped = map_status(HTTP, RawJob({"status": "completed", "conclusion": "failure"}, "completed"))
 
     assert mapped is not None

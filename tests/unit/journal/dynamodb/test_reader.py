@@ -139,7 +139,7 @@ def test_foreign_and_own_items_share_a_run() -> None:
     assert list(again.events) == []
 
 
-def test_one_odd_item_does_not_spoil_a_page_and_comes_once() -> None:
+def test_one_invalid_item_does_not_spoil_a_page_and_comes_once() -> None:
     journal, table, clock = opened("session")
     for sort in ("EVENT#abc", "EVENT#2026-11-15T10:00:00+00:00", "EVENT#", "META"):
         put_foreign(table, PK="SESSION#wf-1", SK=sort, Status="X")

@@ -32,7 +32,7 @@ def test_on_loopback_only_this_machine_and_admitted_names_are_served() -> None:
     ] * 4
 
 
-def test_on_every_address_any_figures_are_served_and_no_foreign_names() -> None:
+def test_on_every_address_any_ip_address_is_served_and_no_foreign_name() -> None:
     hosts = Hosts.of("0.0.0.0")
 
     assert [hosts.serves(name) for name in ("10.0.0.1:8321", "[2001:db8::1]", "localhost")] == [True] * 3

@@ -93,7 +93,7 @@ async def test_all_topics_of_a_viewer_share_what_is_read_ahead(topics: int) -> N
     assert found == [list(range(10))] * topics
 
 
-async def test_what_a_closed_subscription_leaves_does_not_count_any_more() -> None:
+async def test_items_left_by_a_closed_subscription_do_not_count_any_more() -> None:
     ahead = ReadAhead(5 * SIZE)
     left = TopicSubscription(Numbers(40, "left"), "", lambda: None, ahead, stalled_seconds=0.0)
     await turns()

@@ -89,7 +89,7 @@ def test_the_pages_of_a_response_are_requested_where_there_are_any(call: AwsCall
 
 
 @pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda each: each.name)
-def test_every_path_leads_somewhere(declaration: Declaration) -> None:
+def test_every_path_leads_to_a_value(declaration: Declaration) -> None:
     call = declaration.call
     assert isinstance(call, AwsCall)
     shape = thing(declaration)
