@@ -236,14 +236,15 @@ class LongwatchSpanProcessor(SpanProcessor):
         recorder = self._remember(self._given_recorder or get_recorder())
         if not recorder.settings.enabled:
             return
-        reading = read_span(span.name, _attributes(span))
+        attributes = _attributes(span)
+        reading = read_span(span.name, attributes)
         scope = SCOPE.get()
         parent = (_key(span)[0], span.parent.span_id) if span.parent is not None else None
         choose = partial(self._run_for, span, recorder, scope)
         opened = self._spans.enter(_key(span), parent, scope, choose)
         opened.is_covered = self._is_covered(span, reading, scope)
         if self._is_wanted(reading.kind, span, opened):
-            self._record_start(span_data(span), reading, opened)
+            self._record_start(span_data(span, attributes), reading, opened)
         elif reading.kind is SpanKind.WORKFLOW:  # the run itself
             self._begin(opened.run)
         forgotten = self._spans.forget_oldest()
@@ -259,7 +260,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         run = opened.run
         is_root = run.root == _key(span)
         try:
-            data = span_data(span)
+            data = span_data(span, _attributes(span))
             if opened.recorded_as is None:
                 reading = read_span(data.name, data.attributes)
                 if self._is_wanted(reading.kind, span, opened):  # its attributes were set after its start
@@ -421,8 +422,8 @@ def _attempt_of(run: SpanRun) -> str:
     return f"{run.root[0]:032x}"[:ATTEMPT_DIGITS]
 
 
-def span_data(span: ReadableSpan) -> SpanData:
-    """A span of the SDK as a plain value."""
+def span_data(span: ReadableSpan, attributes: Attributes) -> SpanData:
+    """A span of the SDK as a plain value, with these attributes of it."""
     trace_id, span_id = _key(span)
     parent = span.parent
     return SpanData(
@@ -432,7 +433,7 @@ def span_data(span: ReadableSpan) -> SpanData:
         name=span.name,
         start_ns=span.start_time or 0,
         end_ns=span.end_time or 0,
-        attributes=_attributes(span),
+        attributes=attributes,
         events=[(event.name, event.attributes or {}) for event in span.events],
         status=span.status.status_code.value,
         status_message=span.status.description or "",
@@ -440,7 +441,9 @@ def span_data(span: ReadableSpan) -> SpanData:
 
 
 def _attributes(span: ReadableSpan) -> Attributes:
-    return span.attributes or {}
+    """A copy: each lookup in the SDK's own map takes a lock."""
+    attributes: Any = span.attributes
+    return attributes.copy() if attributes else {}
 
 
 def _key(span: ReadableSpan) -> SpanKey:

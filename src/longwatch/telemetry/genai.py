@@ -163,6 +163,8 @@ def read_messages(attributes: Attributes, events: SpanEvents) -> Content:
 
 def numbered_messages(attributes: Attributes, prefix: str, role: str) -> list[dict[str, object]]:
     """The messages in `gen_ai.prompt.0.role`, `gen_ai.prompt.0.content` and so on."""
+    if f"{prefix}.0.role" not in attributes and f"{prefix}.0.content" not in attributes:
+        return []  # as usual; searching every attribute costs more
     return [each for found in unflatten(attributes, prefix) for each in messages_of([found], role=role) or []]
 
 

@@ -67,7 +67,7 @@ class Trace:
             bench.processor.force_flush()
             runs = bench.journal.find_runs().runs
             self.run = fold(bench.journal.read(runs[0].run_id, limit=10_000).events) if runs else None
-            self.spans = [span_data(span) for span in memory.get_finished_spans()]
+            self.spans = [span_data(span, span.attributes or {}) for span in memory.get_finished_spans()]
             bench.close()
 
     def _play(self, bench: Bench, spans: Sequence[tuple[dict[str, Any], int, bool]]) -> None:
