@@ -21,11 +21,14 @@ PRETTIER := web/node_modules/.bin/prettier --config web/.prettierrc.json --log-l
 FORMATTED := 'src/longwatch/server/page/viewer/**/*.{js,css,html}' 'web/*.{js,ts}' 'web/react/*.{js,ts}' \
 	'web/react/{scripts,src,tests}/**/*.{js,ts,tsx}' 'tests/web/**/*.js' 'examples/**/*.{js,ts,tsx,css,html}'
 
-.PHONY: help demo test unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
+SDKS := crewai google_adk llama_index smolagents strands  # each has an environment of its own
+
+.PHONY: help demo test test-sdks unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
 
 help:
 	@echo "make demo          play a workflow, a turn, a drill and a killed job, live on a page"
 	@echo "make test          run all tests (ARGS='-k name' for some) and list the skipped ones"
+	@echo "make test-sdks     test the adapters of agent SDKs that have environments of their own; fetches several hundred packages"
 	@echo "make unit          run the tests that need only Python; about a minute"
 	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following and EXECUTIONS=$(EXECUTIONS) executions; list the failures"
 	@echo "make coverage      measure the branch coverage of finder, poller and verdicts; at least 85 %"
@@ -45,6 +48,11 @@ demo: .venv/.demo
 
 test: .venv/.dev engines web
 	@.venv/bin/pytest -n $(WORKERS) --dist loadscope $(ARGS)
+
+test-sdks: $(SDKS:%=.venv-sdks/%/.installed)
+	@for sdk in $(SDKS); do \
+		echo "$$sdk:" && .venv-sdks/$$sdk/bin/python -m pytest -q -c tests/sdks/pytest.ini -W ignore tests/sdks/test_$$sdk.py $(ARGS) || exit 1; \
+	done
 
 unit: .venv/.dev
 	@.venv/bin/pytest tests/unit -n $(WORKERS) --dist loadscope $(ARGS)
@@ -92,6 +100,9 @@ requirements: .venv/.dev
 		--override requirements/overrides.in -o requirements/dev.txt
 	$(COMPILE) pyproject.toml --extra server --extra otel --group bench --override requirements/overrides.in -o requirements/bench.txt
 	$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
+	for sdk in $(SDKS); do \
+		$(COMPILE) pyproject.toml --group build requirements/sdks/tests.in requirements/sdks/$$sdk.in -o requirements/sdks/$$sdk.txt; \
+	done
 
 engines: .venv-ministack/.installed
 	@missing=; \
@@ -112,7 +123,7 @@ web:
 	fi
 
 clean:
-	rm -rf .venv .venv-ministack .venv-bench .engines web/node_modules web/react/core build dist
+	rm -rf .venv .venv-ministack .venv-bench .venv-sdks .engines web/node_modules web/react/core build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -132,6 +143,10 @@ clean:
 
 .venv-ministack/.installed: requirements/ministack.txt scripts/install-venv
 	@scripts/install-venv .venv-ministack requirements/ministack.txt
+	@touch $@
+
+.venv-sdks/%/.installed: requirements/sdks/%.txt pyproject.toml scripts/install-venv
+	@scripts/install-venv .venv-sdks/$* requirements/sdks/$*.txt --with-longwatch
 	@touch $@
 
 .engines/.installed: tests/engines/package-lock.json tests/engines/LoopbackDynamo.java scripts/install-dynamodb-local

@@ -31,6 +31,8 @@ AWS_FOR_TESTS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 
+collect_ignore = ["sdks"]  # their SDKs have environments of their own: `make test-sdks`
+
 # In every process of pytest: the main one and, with xdist, its workers.
 processes.restore_signals()
 processes.adopt_orphans()

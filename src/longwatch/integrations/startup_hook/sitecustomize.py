@@ -16,11 +16,16 @@ TRIGGERS = frozenset(
         "agents",
         "anthropic",
         "botocore.session",
+        "crewai",
+        "google.adk.runners",
         "langchain_core.tracers.context",
         "langgraph.pregel",
+        "llama_index.core",
         "mcp",
         "openai",
         "pydantic_ai",
+        "smolagents",
+        "strands",
     ]
 )
 
