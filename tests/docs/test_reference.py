@@ -11,6 +11,7 @@ import pytest
 import longwatch
 from longwatch import errors, testing
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
+from longwatch.integrations.attach import ADAPTERS, Adapter
 from longwatch.settings import SETTINGS
 from tests.docs import generated, source
 from tests.docs.pages import all_pages, page
@@ -37,6 +38,22 @@ def test_everything_shipped_for_tests_is_in_the_reference() -> None:
     documented = set(page("reference/python.md").code_spans())
 
     assert set(testing.__all__) - documented == set()
+
+
+def test_the_table_of_adapters_has_every_adapter_with_its_versions() -> None:
+    rows = dict(
+        re.findall(r"^\| .+? \| `(\w+)` \| (.+?) \|", page("reference/adapters.md").text, re.MULTILINE)
+    )
+
+    assert rows == {adapter.name: _versions(adapter) for adapter in ADAPTERS}
+
+
+def _versions(adapter: Adapter) -> str:
+    """`1.2 up to 2`, or `0.24` if only the last number may differ."""
+    numbers = adapter.first_tested.split(".")
+    next_minor = ".".join([*numbers[:-1], str(int(numbers[-1]) + 1)])
+    is_one_minor = adapter.first_untested == next_minor
+    return adapter.first_tested if is_one_minor else f"{adapter.first_tested} up to {adapter.first_untested}"
 
 
 def test_every_error_class_is_in_the_tree_and_no_other() -> None:
