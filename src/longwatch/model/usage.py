@@ -26,7 +26,7 @@ TOKEN_FIELDS = (
 )
 USAGE_TYPES = frozenset({"model_call", "turn_result", "turn_line", "block"})
 WITHOUT_OUTPUT = frozenset({"embeddings"})  # operations that have no output tokens
-SIZES = (128_000, 200_000, 256_000, 272_000, 512_000)  # input tokens beyond which providers change a price
+SIZES = (32_000, 100_000, 128_000, 200_000, 256_000, 272_000, 512_000)  # input tokens at which prices change
 MAX_MODELS = 50  # groups of a total; the tokens of further ones are in one group without a name
 _OF_MODEL = frozenset({"thinking", "content", "tool_use"})  # kinds of blocks that a model has written
 

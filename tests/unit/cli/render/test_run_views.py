@@ -159,3 +159,28 @@ def test_an_outage_of_the_journal_and_its_end_are_reported_once(
     assert capsys.readouterr().err == (
         "longwatch: no answer; next poll in 4 s\nlongwatch: the journal is available again\n"
     )
+
+
+def test_a_watch_shows_open_waits_and_the_usage_so_far() -> None:
+    def event(type_: str, at: int, **payload: object) -> Event:
+        return Event(
+            run_id="wf-1",
+            event_id=f"{type_}-{at}",
+            type=type_,
+            occurred_at=NOW - 3_000 + at,
+            call_id=f"{type_}",
+            payload=payload,
+        )
+
+    waits = fold(
+        [
+            event("workflow_start", 0),
+            event("model_call", 1, status="completed", model="m", input_tokens=7, output_tokens=3),
+            event("waiting_started", 2, reason="approval", detail="deploy"),
+        ]
+    )
+
+    assert watch_text(state(delivered=3), waits) == [
+        "waiting for approval: deploy, for 3.0 s",
+        "live · 3 events, the last 2 s ago · 10 tokens in 1 model call; no known price",
+    ]

@@ -4,7 +4,8 @@ import { countText, durationText, elapsedText, numberText } from "./format.js";
 
 /** @import { Call, Rate, Summary, Usage } from "./types.js" */
 
-const SIZES = [512_000, 272_000, 256_000, 200_000, 128_000]; // input tokens beyond which a price may change
+// Input tokens beyond which a price may change.
+const SIZES = [512_000, 272_000, 256_000, 200_000, 128_000, 100_000, 32_000];
 const MILLION = 1_000_000;
 
 /** `41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price` @param {Usage} usage */
