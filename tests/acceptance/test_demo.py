@@ -48,6 +48,13 @@ def test_the_demo_plays_once_and_leaves_a_whole_run_behind(longwatch: Longwatch,
     assert summary.agents == {"coordinator", "analyst", "reader", "engineer", "writer"}
     prices = [call.status for call in run.tool_calls if call.name == "fetch_prices"]
     assert prices == ["failed", "completed"]
+    usage = [(call.name, call.model.usage) for call in run.model_calls if call.model is not None]
+    assert [name for name, used in usage if used is not None] == [
+        *("demo-large", "demo-small", "demo-small", "demo-large")
+    ]
+    assert all(call.model and call.model.time_to_first_token_ms for call in run.model_calls)
+    assert set(summary.totals.waited_ms) == {"approval"}
+    assert "for 2 of 4 calls, 2 have no known price" in done.stdout
     late = next(event for event in events if event.type == "feed_item")
     earlier = [event for event in events if event.producer == late.producer and event.order < late.order]
     assert max(event.number or 0 for event in earlier) < (late.number or 0) - 1
@@ -249,7 +256,7 @@ def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_p
 
     assert process.wait(PATIENCE_SECONDS) == 130
     os.close(ours)
-    assert re.search(r"\d+/15", drawn)
+    assert re.search(r"\d+/19", drawn)
     assert "Traceback" not in drawn
     assert the_run(path).status is Status.CANCELLED
     url = f"sqlite:///{path}"

@@ -27,6 +27,20 @@ ATTACKS = (
     "\u2028alert(8)//",
 )
 ATTACK = " ".join(ATTACKS)
+MESSAGES = [
+    {"role": ATTACK, "content": ATTACK},
+    {
+        "role": "tool",
+        "content": [
+            {"type": "tool_call", "name": ATTACK, "arguments": {ATTACK: ATTACK}},
+            {"type": "tool_result", "content": ATTACK},
+            {"type": "image", "media_type": ATTACK, "size": 12},
+            {"type": "reasoning", "text": ATTACK},
+            {"type": ATTACK, "text": ATTACK},
+        ],
+    },
+]
+MODEL = {"provider": ATTACK, "response_model": ATTACK, "finish_reasons": [ATTACK], "input_tokens": 1}
 ID = "a<b id=injected>'\"&%/..?#x"
 
 
@@ -59,7 +73,10 @@ def attacked() -> list[Event]:
         event(4, "tool_call", {**tool, "status": "started", "input": given}, f"t {ATTACK}"),
         event(5, "tool_call", {**tool, "status": "failed", "error_message": ATTACK}, f"t {ATTACK}"),
         event(6, ATTACK, {"text": ATTACK, "raw": {"$bytes": "PGI+"}}),
-        event(7, "workflow_error", {"status": "failed", "error_message": ATTACK}),
+        event(7, "model_call", {"status": "started", "model": ATTACK, "input": MESSAGES}, f"m {ATTACK}"),
+        event(8, "model_call", {"status": "completed", "output": MESSAGES, **MODEL}, f"m {ATTACK}"),
+        event(9, "waiting_started", {"reason": ATTACK, "detail": ATTACK}, f"w {ATTACK}"),
+        event(10, "workflow_error", {"status": "failed", "error_message": ATTACK}),
     ]
 
 
@@ -86,9 +103,10 @@ def test_no_field_of_a_run_becomes_markup_in_any_view(
         expect(page.locator("lw-detail")).to_contain_text(f"{number + 1} {ATTACKS[0]}")
         unharmed(page)
     for tab in ("timeline", "calls", "graph"):
-        page.goto(f"{hostile.url}/runs/{quote(ID, safe='')}?tab={tab}#call={quote('t ' + ATTACK)}")
-        expect(page.locator("lw-detail")).to_contain_text(ATTACKS[0])
-        unharmed(page)
+        for call in ("t ", "m "):
+            page.goto(f"{hostile.url}/runs/{quote(ID, safe='')}?tab={tab}#call={quote(call + ATTACK)}")
+            expect(page.locator("lw-detail")).to_contain_text(ATTACKS[0])
+            unharmed(page)
     page.goto(f"{hostile.url}/runs?text={quote(ATTACK)}&status={quote(ATTACK)}&kind={quote(ATTACK)}")
     expect(page.get_by_role("alert")).to_contain_text("could not be loaded")
     unharmed(page)

@@ -102,7 +102,7 @@ def test_the_list_has_usage_and_the_wait_of_an_open_run(priced: Served, open_pag
     page = open_page(f"{priced.url}/runs")
     row = page.locator("a.run-row", has_text="map report")
 
-    expect(row.locator(".run-usage")).to_have_text("1,300 tokens (1 of 3), $0.0017 (1 of 3)")
+    expect(row.locator(".run-usage")).to_have_text("1,300 tokens (1/3), $0.0017 (1/3)")
     expect(row.locator(".run-usage")).to_have_attribute("title", TOTALS)
     expect(row).to_contain_text("waiting for answer, for ")
 

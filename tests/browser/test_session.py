@@ -87,6 +87,25 @@ def test_text_grows_while_it_streams_and_its_block_takes_its_place(
     expect(card.locator(".block").last).to_have_text("Unfinished ")
 
 
+def test_a_turn_shows_what_it_waits_for_and_the_session_its_usage(
+    served: Served, open_page: OpenPage
+) -> None:
+    page = live(open_page, served)
+    turn = new_turn(served, "Ask before you write.")
+    card = page.locator(".turn", has_text="Ask before you write.")
+
+    served.call("POST", f"{turn}/waiting", {"reason": "approval", "detail": "write_file"})
+    expect(card.locator(".turn-waiting")).to_have_text("Waiting for approval: write_file")
+    served.call("DELETE", f"{turn}/waiting")
+    expect(card.locator(".turn-waiting")).to_have_text("Working …")
+    tokens = {"input_tokens": 90, "output_tokens": 10, "cache_read_input_tokens": 900}
+    feed(served, turn, {**DONE, "usage": tokens, "total_cost_usd": 0.25})
+
+    expect(card.locator(".turn-usage")).to_have_text("1,000 tokens, $0.25")
+    expect(page.locator(".session-usage")).to_contain_text("1,000 tokens in 1 of ")
+    expect(page.locator(".session-usage")).to_contain_text("$0.25 for 1 of ")
+
+
 def streams(kind: str, words: str | None = None) -> dict[str, Any]:
     """A line of a message that streams: the start of a block, or a few more words of it."""
     if words is None:

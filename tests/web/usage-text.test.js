@@ -41,12 +41,12 @@ test("a narrow column has the coverage too", () => {
   assert.deepEqual(
     CASES.slice(0, 6).map(([, usage]) => usageBrief(usage)),
     [
-      "41,200 tokens, $0.62 (18 of 21)",
-      "41,200 tokens, $0.62 (20 of 21)",
+      "41,200 tokens, $0.62 (18/21)",
+      "41,200 tokens, $0.62 (20/21)",
       "1,204 tokens, $1,204.50",
       "12 tokens",
-      "1 token (1 of 2)",
-      "12 tokens (2 of 3), $0.0042 (1 of 3)",
+      "1 token (1/2)",
+      "12 tokens (2/3), $0.0042 (1/3)",
     ],
   );
 });

@@ -1,5 +1,17 @@
 // Generated from the OpenAPI schema by `scripts/js-types`.
 
+/** The price of a million tokens of one model, in US dollars; null: not known. */
+export interface RateView {
+  provider: string;
+  model: string;
+  response_model: string;
+  size: number;
+  input: number | null;
+  output: number | null;
+  cache_read: number | null;
+  cache_write: number | null;
+}
+
 /** The model calls of a run, an agent, a conversation or a list, with the coverage of every sum. */
 export interface UsageView {
   model_calls: number;
@@ -12,6 +24,7 @@ export interface UsageView {
   cost: number | null;
   priced_calls: number;
   currency: string;
+  rates: RateView[];
 }
 
 /** An open wait. */

@@ -16,6 +16,7 @@ from longwatch.cli.commands.show import run_lines
 from longwatch.cli.demo.display import Show, open_display
 from longwatch.cli.demo.drill import Drill, ended_lines
 from longwatch.cli.demo.killed import KilledJob
+from longwatch.cli.demo.model import PRICES, ScriptedModel
 from longwatch.cli.demo.page import ServedPage, page_is_possible
 from longwatch.cli.demo.part import DemoPart
 from longwatch.cli.demo.session import Session
@@ -30,6 +31,7 @@ from longwatch.errors import LongwatchError, MissingExtra
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import START, Cursor
+from longwatch.model.prices import Prices
 from longwatch.model.run import Run, Status, fold
 from longwatch.recording.recorder import Recorder, configure
 from longwatch.settings import Settings, data_directory, sqlite_url
@@ -49,10 +51,10 @@ GIVE_UP_SECONDS = 120.0
 def command(invocation: Invocation, once: bool, pace: float | None, no_page: bool) -> int:
     """Play a workflow of several agents, record it, and show it on a page.
 
-    A team of agents writes a market brief: three of them work in parallel, a tool fails and is retried, and
-    one event arrives late. Meanwhile a coding agent publishes the brief in a turn and writes files, a
-    recovery drill of three waves is polled until its verdict, and a nightly export is killed, so that its
-    run dies.
+    A team of agents writes a market brief: three of them work in parallel, a tool fails and is retried, two
+    models on a scripted local server are called, the writer waits for approval, and one event arrives late.
+    Meanwhile a coding agent publishes the brief in a turn and writes files, a recovery drill of three waves
+    is polled until its verdict, and a nightly export is killed, so that its run dies.
 
     Events are recorded into demo.db in the data directory, or into the SQLite file that --journal names. The
     URL of the page is printed first. The page is served until Ctrl-C, unless --once is given.
@@ -64,7 +66,8 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
     with ExitStack() as stack:
         stack.enter_context(stopped_by_signals())
         journal = stack.enter_context(open_journal(settings=settings, clock=clock))
-        workflow = Workflow(recorder, pace=factor)
+        model = stack.enter_context(ScriptedModel(pace=factor))
+        workflow = Workflow(recorder, model, pace=factor)
         page, session, drill, killed = None, None, None, None
         if not no_page:
             drill = Drill(journal, settings, clock, pace=factor)
@@ -94,12 +97,12 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
 class Workflow(DemoPart):
     """The team's work. Stopping it cancels the work, and its run ends as cancelled."""
 
-    def __init__(self, recorder: Recorder, *, pace: float) -> None:
+    def __init__(self, recorder: Recorder, model: ScriptedModel, *, pace: float) -> None:
         super().__init__(self._run_team, pace=pace)
         self._recorder = recorder
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[str] | None = None
-        self.team = Team(Pace(pace))
+        self.team = Team(Pace(pace), model)
 
     def stop(self) -> None:
         if self._task is not None:
@@ -182,7 +185,7 @@ def _print_summary(
     run: Run, settings: Settings, now_ms: int, *, drill: Drill | None, killed: KilledJob | None
 ) -> None:
     terminal = Terminal.of_stdout()
-    lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns)
+    lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns, prices=Prices(settings.prices))
     write_text()
     terminal.show(lines)
     played = drill.now if drill is not None and drill.error is None else None
@@ -227,12 +230,12 @@ def _program() -> str:
 
 
 def _own_journal(settings: Settings) -> Settings:
-    """The settings with the demo's own journal, so that invented runs do not mix with real ones.
+    """The settings with the demo's own prices and journal, so that invented runs do not mix with real ones.
 
     A SQLite file that --journal names is used instead.
     """
+    settings = replace(settings, documents=None, prices={**settings.prices, **PRICES})
     if settings.origins.get("journal") == "--journal" and sqlite_path(settings.journal) is not None:
-        return replace(settings, documents=None)
+        return settings
     origins = {**settings.origins, "journal": "--journal"}
-    url = sqlite_url(data_directory() / "demo.db")
-    return replace(settings, journal=url, documents=None, origins=origins)
+    return replace(settings, journal=sqlite_url(data_directory() / "demo.db"), origins=origins)

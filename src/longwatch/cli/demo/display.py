@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from longwatch.cli.demo.model import PRICES
 from longwatch.cli.demo.workflow import STEPS
 from longwatch.cli.render.event_line import event_line
 from longwatch.cli.render.run_views import MOST_LATEST, frame, screen
@@ -15,6 +16,7 @@ from longwatch.cli.render.text import clean, columns_of
 from longwatch.cli.render.times import run_duration_text
 from longwatch.clock import Clock
 from longwatch.model.event import Event
+from longwatch.model.prices import Prices
 from longwatch.model.run import Run
 
 BAR_COLUMNS = 28
@@ -46,7 +48,10 @@ def open_display(
             now, width = clock.now_ms(), opened.width
             drill = drill_line(width)
             above = [headline(run, now_ms=now, width=width), *([drill] if drill is not None else [])]
-            opened.draw(frame(run, latest, above=above, now_ms=now, width=width, height=opened.height))
+            lines = frame(
+                run, latest, above=above, now_ms=now, width=width, height=opened.height, prices=Prices(PRICES)
+            )
+            opened.draw(lines)
 
         yield redraw
 

@@ -7,11 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from importlib.util import find_spec
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from longwatch.cli.demo.model import write_settings
 from longwatch.cli.render.terminal import remark
 from longwatch.settings import Settings
 
@@ -31,6 +34,7 @@ class ServedPage:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._process: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="longwatch-demo-")
         self.url = ""
 
     def __enter__(self) -> Self:
@@ -42,7 +46,12 @@ class ServedPage:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "LONGWATCH_DOCUMENTS": self._settings.journal},
+            env={
+                **os.environ,
+                "PYTHONUNBUFFERED": "1",
+                "LONGWATCH_DOCUMENTS": self._settings.journal,
+                "LONGWATCH_CONFIG": str(write_settings(Path(self._folder.name))),
+            },
             start_new_session=True,  # Ctrl-C reaches the demo alone, which then ends the server
         )
         self.url = self._read_url()
@@ -51,6 +60,7 @@ class ServedPage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._folder.cleanup()
         process, self._process = self._process, None
         if process is None:
             return

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,9 @@ PROJECT = "demo"
 PROMPT = "Turn the market brief into a page that people can read, and keep your notes beside it."
 
 
+STREAM_SECONDS = 0.2  # between the batches of a message that streams, at the normal pace
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptedBlock:
     """A file that the agent writes and the lines that it prints, after a pause."""
@@ -28,6 +33,7 @@ class ScriptedBlock:
     seconds: float  # at the normal pace
     lines: tuple[dict[str, object], ...] = ()
     file: tuple[str, str] | None = None  # path and text
+    streams: str = ""  # the text of the message, printed word by word during the pause
 
 
 class Session(DemoPart):
@@ -58,12 +64,30 @@ class Session(DemoPart):
         )
 
         for step in SCRIPT:
-            if self._stopped.wait(step.seconds * self._pace):
+            for fragments in _batches(step):
+                if self._stopped.wait(STREAM_SECONDS * self._pace):
+                    break
+                conversations.feed(
+                    PROJECT, self.session_id, turn_id, [json.dumps(each) for each in fragments]
+                )
+            if self._stopped.wait(0.0 if step.streams else step.seconds * self._pace):
                 conversations.interrupt(PROJECT, self.session_id, turn_id, "the demo was stopped")
                 return
             if step.file is not None:
                 documents.write_text(PROJECT, *step.file)
             conversations.feed(PROJECT, self.session_id, turn_id, [json.dumps(line) for line in step.lines])
+
+
+def _batches(step: ScriptedBlock) -> Iterator[list[dict[str, object]]]:
+    """The fragments of a message in as many batches as fit into the time of the step."""
+    words = [f"{word} " for word in step.streams.split()]
+    size = max(1, math.ceil(len(words) * STREAM_SECONDS / step.seconds))
+    started = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
+    for first in range(0, len(words), size):
+        deltas = ({"type": "text_delta", "text": word} for word in words[first : first + size])
+        events = [{"type": "content_block_delta", "delta": delta} for delta in deltas]
+        batch = events if first else [started, *events]
+        yield [{"type": "stream_event", "event": event} for event in batch]
 
 
 def _says(*items: dict[str, object]) -> dict[str, object]:
@@ -92,6 +116,20 @@ _PRICES = "\nPrices in the south rise for the third week.\n"
 _NEWS = "\nReservoirs stand at 71 per cent, and the cable to Denmark is back.\n"
 _LOAD = "\nLoad follows the cold: 720 hours of it are in the warehouse.\n"
 _NOTES, _PAGE = "notes/outline.md", "pages/brief.md"
+_DONE = (
+    f"The page is in {_PAGE}, my notes are in {_NOTES}. Prices rise for the third week, so I put them first; "
+    "the news and the load follow in the order of the outline. The feed timed out once, and the second "
+    "attempt succeeded."
+)
+
+_REPORT: dict[str, object] = {
+    "type": "result",
+    "is_error": False,
+    "result": "published",
+    "duration_ms": 7_000,
+    "total_cost_usd": 0.031,
+    "usage": {"input_tokens": 2_310, "cache_read_input_tokens": 9_200, "output_tokens": 640},
+}
 
 SCRIPT = (
     ScriptedBlock(0.4, (_says(_thinking("Prices, news and load. A short outline first, then the page.")),)),
@@ -115,6 +153,6 @@ SCRIPT = (
     ScriptedBlock(0.5, (), (_PAGE, _TITLE + _PRICES)),
     ScriptedBlock(0.6, (), (_PAGE, _TITLE + _PRICES + _NEWS)),
     ScriptedBlock(0.6, (_result("t4", "the page is written"),), (_PAGE, _TITLE + _PRICES + _NEWS + _LOAD)),
-    ScriptedBlock(0.6, (_says(_text(f"The page is in {_PAGE}, my notes are in {_NOTES}.")),)),
-    ScriptedBlock(0.2, ({"type": "result", "is_error": False, "result": "published", "duration_ms": 7000},)),
+    ScriptedBlock(1.6, (_says(_text(_DONE)),), streams=_DONE),
+    ScriptedBlock(0.2, (_REPORT,)),
 )

@@ -1,6 +1,7 @@
 """The workflow of the demo: a team of agents writes a market brief, recorded with the public decorators.
 
-Three agents work in parallel, a tool fails and is retried, and one event arrives late.
+Three agents work in parallel, a tool fails and is retried, models are called, the writer waits for approval,
+and one event arrives late.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import longwatch
+from longwatch.cli.demo.model import LARGE, SMALL, ScriptedModel
 
-STEPS = 15  # agents and tool calls that end while it plays
+STEPS = 19  # agents and calls of tools and models that end while it plays
 
 
 class FeedTimeout(Exception):
@@ -33,8 +35,9 @@ class Pace:
 class Team:
     """Agents and their tools."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, model: ScriptedModel) -> None:
         self._pace = pace
+        self._model = model
         self._feed_is_up = False
         self.run_id: str | None = None  # set when the workflow starts
 
@@ -80,12 +83,13 @@ class Team:
     async def writer(self, found: list[str]) -> str:
         text = await self.draft(found)
         await self.check_facts(text)
+        async with longwatch.waiting("approval", detail="publish the brief"):
+            await self._pace.work(0.6)
         return text
 
     @longwatch.tool
     async def make_plan(self, topic: str) -> str:
-        await self._pace.work(0.7)
-        return f"prices, news and load for {topic}"
+        return await self._model.ask(LARGE, "You plan the work of three agents.", f"Plan a brief on {topic}.")
 
     @longwatch.tool(system="market-data")
     async def fetch_prices(self, area: str, *, days: int) -> list[float]:
@@ -105,20 +109,20 @@ class Team:
         await self._pace.work(0.8)
         return ["Reservoirs at 71 %", "Cable to Denmark back in service"]
 
-    @longwatch.tool(system="model")
+    @longwatch.tool
     async def summarise(self, headline: str) -> str:
-        await self._pace.work(1.1)
-        return headline.lower()
+        return await self._model.ask(SMALL, "You write one sentence.", f"Summarise the news: {headline}")
 
     @longwatch.tool(system="warehouse")
     async def query_warehouse(self, statement: str) -> int:
         await self._pace.work(1.8)
         return 720
 
-    @longwatch.tool(system="model")
+    @longwatch.tool
     async def draft(self, found: list[str]) -> str:
-        await self._pace.work(1.0)
-        return f"Prices {found[0]}; {found[1]}; {found[2]}."
+        return await self._model.ask(
+            LARGE, "You write market briefs.", f"Draft the brief: {'; '.join(found)}"
+        )
 
     @longwatch.tool
     async def check_facts(self, text: str) -> bool:

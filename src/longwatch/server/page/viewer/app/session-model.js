@@ -7,7 +7,7 @@ import { Watchable } from "./observable.js";
 import { whenVisible } from "./ticker.js";
 
 /** @import { WireBlock, WireTurn } from "../core/turn-state.js" */
-/** @import { FileEntry, Session } from "./types.js" */
+/** @import { FileEntry, Session, Usage } from "./types.js" */
 /** @typedef {WireTurn & {blocks: WireBlock[]}} ShownTurn */
 
 const EXPECTED = "expected-"; // prefix of the ids of unconfirmed turns
@@ -15,6 +15,8 @@ const EXPECTED = "expected-"; // prefix of the ids of unconfirmed turns
 export class SessionModel extends Watchable {
   /** @type {Session[] | null} */
   sessions = null;
+  /** @type {Usage | null} of all turns of the session together */
+  usage = null;
   /** @type {Map<string, FileEntry>} */
   files = new Map();
   /** @type {Set<string>} paths that changed since the page was opened */
@@ -60,11 +62,12 @@ export class SessionModel extends Watchable {
     for (const cleanup of this.#cleanups.splice(0)) cleanup();
   }
 
-  /** Request the sessions of the project; an unchanged list costs a 304. */
+  /** Request the sessions of the project and the totals of this one; unchanged they cost a 304. */
   async refresh() {
     this.#reported.clear();
     try {
       this.sessions = (await api.get(`${projectPath(this.project)}/sessions`)).sessions;
+      if (this.session) this.usage = (await api.get(sessionPath(this.project, this.session))).usage;
       this.error = null;
     } catch (error) {
       if (!this.sessions) this.error = error;

@@ -2,7 +2,7 @@
 
 import { asError } from "../core/errors.js";
 import { projectPath } from "../core/routes.js";
-import { beforePaint, button, fill, h, moveFocus, updateChildren } from "./dom.js";
+import { beforePaint, button, fill, h, moveFocus, setText, updateChildren } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { countText, dateTimeElement } from "./format.js";
@@ -15,6 +15,7 @@ import { failure, loading, state } from "./placeholders.js";
 import { toast } from "./toast.js";
 import "./files-panel.js";
 import { turnCard, updateTurn } from "./turn-card.js";
+import { usageText } from "./usage-text.js";
 
 /** @import { Child } from "./dom.js" */
 /** @import { Session } from "./types.js" */
@@ -30,6 +31,7 @@ export class SessionView extends Part {
   #model = new SessionModel("", "");
   #draw = beforePaint(() => this.#drawNow());
   #title = h("h1", { class: "cut" });
+  #usage = h("p", { class: "dim nums session-usage", hidden: true });
   #crumb = h("a", { href: "/projects" }, "Projects");
   #panes = h("div", { class: "panes chips", role: "group", "aria-label": "Part of the project" });
   #sessions = h("ul", { class: "sessions" });
@@ -71,6 +73,7 @@ export class SessionView extends Part {
         h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, this.#crumb, " / "),
         this.#title,
       ),
+      this.#usage,
       this.#panes,
       div(
         "project-grid",
@@ -128,6 +131,8 @@ export class SessionView extends Part {
         ),
       ),
     );
+    this.#usage.hidden = !model.usage;
+    setText(this.#usage, model.usage ? usageText(model.usage) : "");
     this.#drawSessions();
     this.#drawTurns();
     this.#files.show(currentRoute.value.selection.get("file"));

@@ -2,16 +2,19 @@
 
 import { isOver } from "../core/turn-state.js";
 import { button, fill, h, isOutdated, setText, updateChildren } from "./dom.js";
-import { durationText, timeElement, timeText } from "./format.js";
+import { waitText } from "../core/waits.js";
+import { capital, durationText, timeElement, timeText } from "./format.js";
 import { icon, statusMark } from "./icons.js";
 import { div, p, spacer, span } from "./markup.js";
 import { runPath } from "./router.js";
 import { copyButton } from "./toast.js";
+import { usageBrief, usageText } from "./usage-text.js";
 import { valueText, valueTree } from "./value-tree.js";
 
 /** @import { StreamingBlock, WireBlock } from "../core/turn-state.js" */
 /** @import { Child } from "./dom.js" */
 /** @import { ShownTurn } from "./session-model.js" */
+/** @import { Usage } from "./types.js" */
 
 const PREVIEW = 110;
 
@@ -27,6 +30,7 @@ export function turnCard(turn, interrupt) {
       span("turn-status"),
       h("h3", {}, `Turn ${turn.number}`),
       span("dim turn-time nums"),
+      span("dim turn-usage nums"),
       spacer(),
       h("a", { class: "button quiet", href: runPath(turn.id), title }, "Events"),
       button(() => interrupt(turn.id), { class: "danger turn-stop" }, icon("stop"), "Interrupt"),
@@ -41,18 +45,22 @@ export function turnCard(turn, interrupt) {
 
 /** @param {HTMLElement} card @param {ShownTurn} turn */
 export function updateTurn(card, turn) {
-  const { status, blocks, streaming, error, missing_lines: missing } = turn;
+  const { status, blocks, streaming, error, usage, missing_lines: missing } = turn;
+  const waits = (turn.waiting ?? []).map(waitText).join(", ");
   const streamed = streaming ? `${streaming.id} ${streaming.parts}` : "";
-  const shownBefore = `${status} ${blocks.length} ${turn.last_updated} ${error} ${missing} ${streamed}`;
-  if (!isOutdated(card, shownBefore)) return;
+  const shownBefore = [status, blocks.length, turn.last_updated, error, missing, streamed, waits];
+  if (!isOutdated(card, shownBefore.join(" "))) return;
   const over = isOver(turn);
-  const waiting = status === "pending" ? "Waiting for an executor …" : "Working …";
+  const working = status === "pending" ? "Waiting for an executor …" : "Working …";
   fill(part(card, ".turn-status"), statusMark(status, { badge: true }));
   fill(part(card, ".turn-time"), time(turn));
+  setText(part(card, ".turn-usage"), usage ? usageBrief(/** @type {Usage} */ (usage)) : "");
+  part(card, ".turn-usage").title = usage ? usageText(/** @type {Usage} */ (usage)) : "";
   part(card, ".turn-stop").hidden = over;
   showText(card, ".turn-missing", missing?.length ? missingText(missing) : null);
   showText(card, ".turn-error", error);
-  showText(card, ".turn-waiting", over || blocks.length || streaming ? null : waiting);
+  const isIdle = !over && !blocks.length && !streaming;
+  showText(card, ".turn-waiting", over ? null : capital(waits) || (isIdle ? working : null));
   const results = new Map(ofType(blocks, "tool_result").map((block) => [callIdOf(block), block]));
   const called = new Set(ofType(blocks, "tool_use").map(callIdOf));
   const shown = blocks.filter(

@@ -28,11 +28,11 @@ function costCoverage({ cost, model_calls: all, priced_calls: priced }) {
   return `${costText(cost)} for ${of}, ${numberText(all - priced)} ${have} no known price`;
 }
 
-/** The same for a narrow column: `41,200 tokens, $0.62 (18 of 21)`. @param {Usage} usage */
+/** The same for a narrow column: `41,200 tokens, $0.62 (18/21)`. @param {Usage} usage */
 export function usageBrief(usage) {
   const { cost, model_calls: all, calls_with_tokens: counted, priced_calls: priced } = usage;
   const of = (/** @type {number} */ some) =>
-    some < all ? ` (${numberText(some)} of ${numberText(all)})` : "";
+    some < all ? ` (${numberText(some)}/${numberText(all)})` : "";
   const tokens = usage.input_tokens + usage.output_tokens;
   const parts = [
     counted ? `${countText(tokens, "token")}${of(counted)}` : countText(all, "model call"),

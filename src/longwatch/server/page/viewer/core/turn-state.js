@@ -1,6 +1,7 @@
 /** Turns of a session and their blocks, from responses and from messages of the feed. */
 
 /** @import { FeedMessage } from "./feed-topic.js" */
+/** @import { WaitView } from "./waits.js" */
 
 /**
  * @typedef {"pending" | "running" | "completed" | "failed"} TurnStatus
@@ -37,6 +38,8 @@
  * @property {string | null} started_at
  * @property {string | null} completed_at
  * @property {string} last_updated
+ * @property {Record<string, any>} [usage] Left out until the agent has reported tokens.
+ * @property {WaitView[]} [waiting] Open waits. Left out without any.
  * @property {[number, number][]} [missing_lines] First and last line of each gap in the agent's output.
  */
 
