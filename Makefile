@@ -21,7 +21,7 @@ PRETTIER := web/node_modules/.bin/prettier --config web/.prettierrc.json --log-l
 FORMATTED := 'src/longwatch/server/page/viewer/**/*.{js,css,html}' 'web/*.{js,ts}' 'web/react/*.{js,ts}' \
 	'web/react/{scripts,src,tests}/**/*.{js,ts,tsx}' 'tests/web/**/*.js' 'examples/**/*.{js,ts,tsx,css,html}'
 
-SDKS := crewai google_adk llama_index smolagents strands  # each has an environment of its own
+SDKS := claude_agent crewai google_adk llama_index smolagents strands  # each has an environment of its own
 
 .PHONY: help demo test test-sdks unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
 

@@ -57,6 +57,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     _adapter("mcp", "mcp", "mcp", "2.3", "3"),
     _adapter("openai_agents", "agents", "openai-agents", "0.24", "0.25"),
     _adapter("pydantic_ai", "pydantic_ai", "pydantic-ai-slim", "2.66", "3"),
+    _adapter("claude_agent", "claude_agent_sdk", "claude-agent-sdk", "0.2.182", "0.3"),
     _adapter("crewai", "crewai", "crewai", "1.15", "1.16"),
     _adapter("google_adk", "google.adk.runners", "google-adk", "2.13", "3"),
     _adapter("llama_index", "llama_index.core", "llama-index-core", "0.14", "0.15"),

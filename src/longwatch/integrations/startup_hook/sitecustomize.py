@@ -16,6 +16,7 @@ TRIGGERS = frozenset(
         "agents",
         "anthropic",
         "botocore.session",
+        "claude_agent_sdk",
         "crewai",
         "google.adk.runners",
         "langchain_core.tracers.context",
