@@ -220,3 +220,21 @@ def test_a_disabled_recorder_records_no_call(make_recorder: MakeRecorder, journa
     longwatch.flush()
 
     assert not journal.find_runs().runs
+
+
+def test_redact_keys_hide_values_and_not_the_facts_of_a_call(
+    make_recorder: MakeRecorder, journal: MemoryJournal
+) -> None:
+    recorder = make_recorder(journal, redact_keys=("model", "input_tokens", "customer"))
+    scope = longwatch.recording.scope.RecordingScope(recorder, "wf-1", None, recorder.limits())
+
+    call = begin_model_call(
+        "gpt-4o", recorded_by="test", input={"customer": "Ada", "model": "T"}, scope=scope
+    )
+    assert call is not None
+    call.succeed(usage=ModelUsage(12, 3))
+    recorder.flush()
+
+    start, end = model_events(journal, "wf-1")
+    assert start.payload["input"] == {"customer": "[redacted]", "model": "[redacted]"}
+    assert (start.payload["model"], end.payload["input_tokens"]) == ("gpt-4o", 12)
