@@ -28,7 +28,7 @@ SDKS := claude_agent crewai google_adk llama_index smolagents strands  # each ha
 help:
 	@echo "make demo          play a workflow, a turn, a drill and a killed job, live on a page"
 	@echo "make test          run all tests (ARGS='-k name' for some) and list the skipped ones"
-	@echo "make test-sdks     test the adapters of agent SDKs that have environments of their own; fetches several hundred packages"
+	@echo "make test-sdks     test adapters of agent SDKs in environments of their own, and coding agents; fetches several hundred packages"
 	@echo "make unit          run the tests that need only Python; about a minute"
 	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following and EXECUTIONS=$(EXECUTIONS) executions; list the failures"
 	@echo "make coverage      measure the branch coverage of finder, poller and verdicts; at least 85 %"
@@ -49,10 +49,11 @@ demo: .venv/.demo
 test: .venv/.dev engines web
 	@.venv/bin/pytest -n $(WORKERS) --dist loadscope $(ARGS)
 
-test-sdks: $(SDKS:%=.venv-sdks/%/.installed)
+test-sdks: .venv/.dev $(SDKS:%=.venv-sdks/%/.installed) .venv-sdks/coding_agents/.installed
 	@for sdk in $(SDKS); do \
 		echo "$$sdk:" && .venv-sdks/$$sdk/bin/python -m pytest -q -c tests/sdks/pytest.ini -W ignore tests/sdks/test_$$sdk.py $(ARGS) || exit 1; \
 	done
+	@echo "coding agents:" && .venv/bin/python -m pytest -q -c tests/sdks/pytest.ini -W ignore tests/sdks/test_coding_agents.py $(ARGS)
 
 unit: .venv/.dev
 	@.venv/bin/pytest tests/unit -n $(WORKERS) --dist loadscope $(ARGS)
@@ -147,6 +148,11 @@ clean:
 
 .venv-sdks/%/.installed: requirements/sdks/%.txt pyproject.toml scripts/install-venv
 	@scripts/install-venv .venv-sdks/$* requirements/sdks/$*.txt --with-longwatch
+	@touch $@
+
+.venv-sdks/coding_agents/.installed: tests/sdks/coding_agents/package-lock.json
+	@mkdir -p $(@D) && cp tests/sdks/coding_agents/package.json tests/sdks/coding_agents/package-lock.json $(@D)
+	@npm ci --prefix $(@D) --silent --no-audit --no-fund
 	@touch $@
 
 .engines/.installed: tests/engines/package-lock.json tests/engines/LoopbackDynamo.java scripts/install-dynamodb-local
