@@ -58,10 +58,13 @@ test("the cost of a call is that of its tokens by the price of its model, or not
   assert.equal(callCost({ ...call, model: "other" }, [RATE]), null);
   assert.equal(callCost({ ...call, usage: null }, [RATE]), null);
   assert.equal(callCost({ ...call, usage: { ...USAGE, cache_write_tokens: 5 } }, [RATE]), null);
-  assert.equal(callCost({ ...call, usage: { ...USAGE, input_tokens: 200_001 } }, [RATE]), null);
-  const large = { ...RATE, size: 200_000, input: 4 };
+  const large = { ...RATE, size: 272_000, input: 4 };
   const usage = { ...USAGE, input_tokens: 300_000, cache_read_tokens: 0, output_tokens: 0 };
-  assert.equal(callCost({ ...call, usage }, [RATE, { ...large, size: 272_000 }]), 1.2);
+  assert.equal(callCost({ ...call, usage }, [RATE, large]), 1.2);
+  assert.equal(
+    callCost({ ...call, usage: { ...usage, input_tokens: 100_000 } }, [RATE, large]),
+    0.2,
+  );
 });
 
 test("a model call is described by what is known of it", () => {

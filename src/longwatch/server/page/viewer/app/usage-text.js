@@ -4,8 +4,6 @@ import { countText, durationText, elapsedText, numberText } from "./format.js";
 
 /** @import { Call, Rate, Summary, Usage } from "./types.js" */
 
-// Input tokens beyond which a price may change.
-const SIZES = [512_000, 272_000, 256_000, 200_000, 128_000, 100_000, 32_000];
 const MILLION = 1_000_000;
 
 /** `41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price` @param {Usage} usage */
@@ -60,14 +58,16 @@ export function callCost({ usage, provider, model, response_model }, rates) {
   const { input_tokens: input = null, output_tokens: output = null } = usage ?? {};
   if (!usage || input === null) return null;
   const responded = response_model === model ? "" : (response_model ?? "");
-  const size = SIZES.find((each) => input > each) ?? 0;
-  const rate = rates.find(
-    (each) =>
-      each.provider === (provider ?? "") &&
-      each.model === (model ?? "") &&
-      each.response_model === responded &&
-      each.size === size,
-  );
+  // The price may depend on the size of the input: the largest size that this call exceeds counts.
+  const [rate] = rates
+    .filter(
+      (each) =>
+        each.provider === (provider ?? "") &&
+        each.model === (model ?? "") &&
+        each.response_model === responded &&
+        (each.size === 0 || input > each.size),
+    )
+    .sort((one, other) => other.size - one.size);
   if (!rate) return null;
   const [reads, writes] = [usage.cache_read_tokens ?? 0, usage.cache_write_tokens ?? 0];
   let cost = 0;
