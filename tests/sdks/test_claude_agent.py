@@ -56,7 +56,7 @@ class Played(Transport):  # type: ignore[misc]
         """The messages are played at once."""
 
 
-def says(*content: dict[str, Any], id: str, parent: str | None = None) -> dict[str, Any]:
+def assistant(*content: dict[str, Any], id: str, parent: str | None = None) -> dict[str, Any]:
     message = {
         "id": id,
         "role": "assistant",
@@ -100,10 +100,10 @@ async def ask(*messages: dict[str, Any]) -> list[Any]:
 
 async def test_a_query_is_a_run_with_its_tools_and_models(recorded: Recorded) -> None:
     await ask(
-        says({"type": "text", "text": "I look."}, id="m-1"),
-        says(uses("Bash", "t-1", command="ls"), id="m-1"),
+        assistant({"type": "text", "text": "I look."}, id="m-1"),
+        assistant(uses("Bash", "t-1", command="ls"), id="m-1"),
         returns("t-1", "a.txt"),
-        says(TEXT, id="m-2"),
+        assistant(TEXT, id="m-2"),
         ends("Done."),
     )
 
@@ -129,8 +129,8 @@ async def test_a_query_is_a_run_with_its_tools_and_models(recorded: Recorded) ->
 
 async def test_tools_of_a_subagent_are_below_the_tool_that_starts_it(recorded: Recorded) -> None:
     await ask(
-        says(uses("Task", "t-1", prompt="look"), id="m-1"),
-        says(uses("Read", "t-2", path="a"), uses("Read", "t-3", path="b"), id="m-2", parent="t-1"),
+        assistant(uses("Task", "t-1", prompt="look"), id="m-1"),
+        assistant(uses("Read", "t-2", path="a"), uses("Read", "t-3", path="b"), id="m-2", parent="t-1"),
         returns("t-3", "B", parent="t-1"),
         returns("t-2", "A", parent="t-1"),
         returns("t-1", "looked"),
@@ -144,7 +144,7 @@ async def test_tools_of_a_subagent_are_below_the_tool_that_starts_it(recorded: R
 
 async def test_failures_are_those_of_their_tool_and_of_the_query(recorded: Recorded) -> None:
     await ask(
-        says(uses("Bash", "t-1", command="x"), id="m-1"),
+        assistant(uses("Bash", "t-1", command="x"), id="m-1"),
         returns("t-1", "not found", is_error=True),
         ends("broken", is_error=True),
     )
@@ -157,7 +157,7 @@ async def test_failures_are_those_of_their_tool_and_of_the_query(recorded: Recor
 
 async def test_each_query_of_a_client_is_a_call_of_its_own(recorded: Recorded) -> None:
     with longwatch.run("chat"):
-        async with ClaudeSDKClient(transport=Played(says(TEXT, id="m-1"), ends("Done."))) as client:
+        async with ClaudeSDKClient(transport=Played(assistant(TEXT, id="m-1"), ends("Done."))) as client:
             await client.query("List.")
             assert [type(each).__name__ async for each in client.receive_response()]
 

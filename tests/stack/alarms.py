@@ -142,7 +142,7 @@ def _holds(rule: Any, values: Mapping[str, Any]) -> bool:
             return bool(_resolved(one, values, {}) == _resolved(other, values, {}))
         case {"Fn::Not": [inner]}:
             return not _holds(inner, values)
-    raise AssertionError(f"a condition says {rule!r}, which this check does not understand")
+    raise AssertionError(f"a condition has {rule!r}, which this check does not understand")
 
 
 def _resolved(value: Any, values: Mapping[str, Any], conditions: Mapping[str, bool]) -> Any:

@@ -243,7 +243,7 @@ def model_call(
     at: int, call_id: str, recorded_by: str, *, parent: str | None = None, **end: object
 ) -> list[Event]:
     """The start and the end of a call of a model, by one of the layers that see it."""
-    told = [("started", at, {}), ("completed", at + 5, {"response_id": "r-1", **end})]
+    moments = [("started", at, {}), ("completed", at + 5, {"response_id": "r-1", **end})]
     return [
         Event(
             run_id="wf-1",
@@ -254,7 +254,7 @@ def model_call(
             parent_call_id=parent,
             payload={"status": status, "model": "gpt-4o", "recorded_by": recorded_by, **payload},
         )
-        for status, moment, payload in told
+        for status, moment, payload in moments
     ]
 
 

@@ -148,7 +148,7 @@ def test_a_request_that_failed_is_a_failed_model_call(
         ("codex.tool_result", {"success": "false", "output": "exit 1", "call_id": "t"}, "exit 1"),
     ],
 )
-def test_a_tool_that_failed_says_why(name: str, attributes: dict[str, Any], error: str) -> None:
+def test_a_failed_tool_has_its_reason(name: str, attributes: dict[str, Any], error: str) -> None:
     start, end = logged(name, tool_name="Bash", duration_ms=7, **attributes)
 
     assert (start.call_id, end.call_id) == ("t", "t")

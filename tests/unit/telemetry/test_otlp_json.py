@@ -99,7 +99,7 @@ def test_ids_times_status_and_flags_are_decoded() -> None:
 
 
 @pytest.mark.parametrize(("flags", "is_remote"), [(0, False), (0x1, False), (0x101, False), (0x300, True)])
-def test_a_parent_is_remote_only_if_the_sender_says_so(flags: int, is_remote: bool) -> None:
+def test_a_parent_is_remote_only_if_the_sender_states_it(flags: int, is_remote: bool) -> None:
     assert decoded(span(flags=flags)).is_parent_remote is is_remote
 
 
@@ -124,6 +124,6 @@ def test_whatever_is_sent_is_decoded_or_refused_as_invalid_input(body: object) -
 
 
 @given(body=st.binary(max_size=30))
-def test_bytes_that_are_no_json_are_refused_as_invalid_input(body: bytes) -> None:
+def test_bytes_that_are_not_json_are_refused_as_invalid_input(body: bytes) -> None:
     with suppress(InvalidInput):
         assert decode_traces(body).items == []

@@ -195,7 +195,7 @@ def test_prices_are_listed_with_their_origin(data: Path) -> None:
     assert found == {"in-house": {"input": 0.1, "output": 0.2, "origin": "settings"}}
 
 
-def test_without_prices_the_list_says_how_to_add_some(data: Path) -> None:
+def test_without_prices_the_list_names_the_command_that_adds_some(data: Path) -> None:
     assert "longwatch prices import FILE" in invoke("prices").stderr
 
 

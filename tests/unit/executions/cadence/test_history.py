@@ -85,7 +85,7 @@ def test_an_execution_without_servers_was_pending_all_the_time() -> None:
         pytest.param(drill(ended=-5), id="ended before it began"),
         pytest.param(drill(ended=LONGEST_SECONDS + 1), id="forgotten by its watcher"),
         pytest.param(story((-10, (BUSY,)), ended=60), id="a server that began before the execution"),
-        pytest.param([replace(drill()[0], payload={}), *drill()[1:]], id="a start that says nothing"),
+        pytest.param([replace(drill()[0], payload={}), *drill()[1:]], id="a start without fields"),
         pytest.param([*drill()[:-1], replace(drill()[-1], payload={"status": 7})], id="an odd status"),
     ],
 )
