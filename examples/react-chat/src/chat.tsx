@@ -32,7 +32,7 @@ export function Chat({ sessionId }: { sessionId: string }) {
 }
 
 function TurnView({ sessionId, turnId }: { sessionId: string; turnId: string }) {
-  const { data: turn, isPolling, error } = useSessionPolling({ sessionId, turnId });
+  const { data: turn, isPolling, error } = useSessionPolling({ sessionId, turnId, stream: true });
   const { interrupt } = useSessionActions({ sessionId });
 
   return (
@@ -41,6 +41,7 @@ function TurnView({ sessionId, turnId }: { sessionId: string; turnId: string }) 
       {turn?.blocks.map((block) => (
         <BlockView key={block.id} block={block} />
       ))}
+      {turn?.streaming && <p aria-busy>{turn.streaming.text}</p>}
       {isPolling && turn && (
         <p role="status">
           {waitingFor(turn)} <button onClick={() => void interrupt(turnId)}>Stop</button>
