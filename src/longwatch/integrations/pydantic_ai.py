@@ -1,8 +1,8 @@
 """Records pydantic-ai: runs of agents, model requests and tool calls, through a capability.
 
 A capability sees arguments and results as Python values, in the context of the step. pydantic-ai has no
-default for the capabilities of all agents, so `Agent.iter`, which every way to run an agent goes through,
-passes it on.
+default for the capabilities of all agents, so agents are created with it. For agents that exist already,
+`Agent.iter`, which every way to run an agent goes through, passes it on; that costs more for each run.
 """
 
 from __future__ import annotations
@@ -192,17 +192,32 @@ def _item(item: Any) -> dict[str, object]:
     return {**found, "bytes": len(data)} if isinstance(data, bytes) else found
 
 
-def _record_iter(iterate: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(iterate)
-    def recorded(self: Any, *args: Any, capabilities: Any = None, **options: Any) -> Any:
-        return iterate(self, *args, capabilities=[RecordingCapability(), *(capabilities or ())], **options)
+def _record_init(initialize: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(initialize)
+    def recorded(self: Any, *args: Any, capabilities: Any = None, **options: Any) -> None:
+        initialize(self, *args, capabilities=[RecordingCapability(), *(capabilities or ())], **options)
+        self.is_recorded_by_longwatch = True
 
     return recorded
 
 
+def _record_iter(iterate: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(iterate)
+    def recorded(self: Any, *args: Any, capabilities: Any = None, **options: Any) -> Any:
+        if not getattr(self, "is_recorded_by_longwatch", False):  # it was created before
+            capabilities = [RecordingCapability(), *(capabilities or ())]
+        return iterate(self, *args, capabilities=capabilities, **options)
+
+    return recorded
+
+
+_is_installed = False
+
+
 def install() -> None:
-    """Pass the capability to every run of an agent."""
-    if getattr(Agent.iter, "__longwatch__", None) is None:
-        recorded = _record_iter(Agent.iter)
-        recorded.__longwatch__ = True  # type: ignore[attr-defined] # the original has `__wrapped__` too
-        Agent.iter = recorded  # type: ignore[method-assign]
+    """Give the capability to every agent, and to each run of those that exist already."""
+    global _is_installed  # noqa: PLW0603 - once for the process
+    if not _is_installed:
+        _is_installed = True
+        Agent.__init__ = _record_init(Agent.__init__)  # type: ignore[method-assign]
+        Agent.iter = _record_iter(Agent.iter)  # type: ignore[method-assign]

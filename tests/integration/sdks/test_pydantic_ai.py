@@ -200,6 +200,17 @@ def test_a_synchronous_run_joins_the_run_around_it(recorded: Recorded) -> None:
     assert recorded.events("workflow_start")[0].payload["name"] == "report"
 
 
+async def test_an_agent_that_was_created_before_the_adapter_was_attached_is_recorded(
+    recorded: Recorded,
+) -> None:
+    agent = object.__new__(Agent)
+    Agent.__init__.__wrapped__(agent, TestModel(), name="older")  # type: ignore[attr-defined]
+
+    await agent.run("hello")
+
+    assert recorded.tree() == ["agent older completed", "  model test completed"]
+
+
 async def test_an_image_is_recorded_by_its_type_and_size(recorded: Recorded) -> None:
     image = BinaryContent(data=b"\x89PNG" * 10, media_type="image/png")
 
