@@ -40,8 +40,8 @@ def measure(*, quick: bool) -> list[Result]:
         goals.append(Goal(f"{framework}: longwatch / peer, caller", ratio, LIMIT))
     headings = ("framework", "case", "caller CPU µs/run", "process CPU", "wall", "caller / peer")
     notes = [
-        "The peer is OpenInference's instrumentor, for pydantic-ai its own OpenTelemetry; its exporter does nothing.",
-        "With longwatch the process also stores what is recorded, in SQLite with FULL.\n",
+        "The peer is OpenInference's instrumentor; for pydantic-ai, its own OpenTelemetry.",
+        "With longwatch the process also stores what is recorded, in SQLite with FULL. The peer stores nothing.\n",
     ]
     return [Result("One run of an attached framework", headings, rows, goals, notes)]
 

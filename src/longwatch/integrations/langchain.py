@@ -23,6 +23,7 @@ from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall
 from longwatch.recording.scope import SCOPE, RecordingScope
 from longwatch.telemetry.messages import message_of
 
+MESSAGE_DEPTH = 3  # levels of a state that are searched for messages; a state may contain itself
 MAX_STEPS = 10_000  # steps that are not recorded themselves and still open
 
 ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
@@ -77,15 +78,16 @@ class RecordingHandler(BaseCallbackHandler):
             self._graphs[run_id] = graph
             self._skip(run_id, graph)
         elif _is_node(tags):
-            self._begin(run_id, "node", kwargs.get("name") or "node", parent_run_id, inputs)
+            self._begin(run_id, "node", kwargs.get("name") or "node", parent_run_id, readable(inputs))
             self._enter(run_id)
         elif parent_run_id is None:
-            self._begin(run_id, "node", kwargs.get("name") or "chain", None, inputs)
+            self._begin(run_id, "node", kwargs.get("name") or "chain", None, readable(inputs))
         else:
             self._skip(run_id, self._recorded(parent_run_id))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        self._end(run_id, output=outputs)
+        is_recorded = run_id in self._graphs or run_id not in self._around
+        self._end(run_id, output=readable(outputs) if is_recorded else None)
 
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -298,6 +300,17 @@ def _response_id(messages: Sequence[Any], stated: Mapping[str, Any]) -> str | No
     own = next((message.id for message in messages if message is not None and message.id), None)
     found = stated.get("id") or own
     return None if found is None or str(found).startswith(("run-", "lc_")) else str(found)
+
+
+def readable(value: Any, depth: int = MESSAGE_DEPTH) -> Any:
+    """A state with each message as role and content, without the fields that only LangChain uses."""
+    if isinstance(value, BaseMessage):
+        return _message(value)
+    if depth and isinstance(value, list):
+        return [readable(each, depth - 1) for each in value]
+    if depth and isinstance(value, dict):
+        return {name: readable(each, depth - 1) for name, each in value.items()}
+    return value
 
 
 def _message(message: BaseMessage) -> dict[str, object]:

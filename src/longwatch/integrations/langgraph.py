@@ -16,7 +16,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from longwatch.integrations import langchain
-from longwatch.integrations.langchain import STARTING_GRAPH, handler, tracker
+from longwatch.integrations.langchain import STARTING_GRAPH, handler, readable, tracker
 from longwatch.recording.calls import report_fault
 from longwatch.recording.decorators import wrap_function
 from longwatch.recording.open_call import OpenCall
@@ -54,7 +54,7 @@ def begin_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> GraphCall | No
         thread_id = (config.get("configurable") or {}).get("thread_id")
         outer = SCOPE.get()
         call = GraphCall(thread_id)
-        tracker.begin(call, "agent", config.get("run_name") or graph.get_name(), input=given)
+        tracker.begin(call, "agent", config.get("run_name") or graph.get_name(), input=readable(given))
         scope = tracker.scope_of(call)
         if scope is None:
             return None

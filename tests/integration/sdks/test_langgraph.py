@@ -106,6 +106,9 @@ def test_a_graph_is_a_run_with_its_nodes_tools_and_models(recorded: Recorded) ->
         "  node think completed",
         "    model GenericFakeChatModel completed",
     ]
+    assert recorded.start("agent", "calculator").payload["input"] == {
+        "messages": [{"role": "user", "content": "What is 1 + 2?"}]
+    }
     assert recorded.start("tool", "add").payload["input"] == {"a": 1, "b": 2}
     assert recorded.end("tool", "add").payload["output"] == "3"
     assert recorded.events("workflow_start")[0].payload["name"] == "calculator"
