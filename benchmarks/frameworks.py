@@ -41,7 +41,7 @@ def measure(*, quick: bool) -> list[Result]:
     headings = ("framework", "case", "caller CPU µs/run", "process CPU", "wall", "caller / peer")
     notes = [
         "The peer is OpenInference's instrumentor; for pydantic-ai, its own OpenTelemetry.",
-        "With longwatch the process also stores what is recorded, in SQLite with FULL. The peer stores nothing.\n",
+        "With longwatch the process also stores what is recorded, in SQLite with FULL.\n",
     ]
     return [Result("One run of an attached framework", headings, rows, goals, notes)]
 
