@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import openai
 import pytest
 
 import longwatch
+from longwatch.integrations import openai as adapter
 from longwatch.testing import MemoryJournal, ModelServer
 
 Recorded = Callable[[], list[dict[str, Any]]]
@@ -44,3 +46,21 @@ def recorded(journal: MemoryJournal, monkeypatch: pytest.MonkeyPatch) -> Iterato
             ]
 
         yield read
+
+
+@pytest.fixture
+def openai_adapter() -> None:
+    adapter.install()
+    adapter.install()
+
+
+@pytest.fixture
+def client(openai_adapter: None, server: ModelServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="test", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+async def async_client(openai_adapter: None, server: ModelServer) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="test", max_retries=0) as client:
+        yield client

@@ -1,86 +1,32 @@
-"""The real client `openai` against the scripted model: every call is recorded once, from start to end."""
+"""The real client `openai` against the scripted model: chat completions, whole and streamed."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
 import openai
 import pydantic
 import pytest
 
-import longwatch
-from longwatch.integrations import generated_clients
-from longwatch.integrations import openai as adapter
-from longwatch.recording.model_calls import MODEL_CALL_LAYER
-from longwatch.testing import MemoryJournal, ModelFailure, ModelReply, ModelServer, ScriptedToolCall
-from longwatch.testing.model_server import ModelRequest
+from longwatch.testing import ModelFailure, ModelReply, ModelServer
 from tests.integration.clients.conftest import Recorded
-
-MESSAGES: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
-REPLY = ModelReply(
-    "good day",
-    model="gpt-real",
-    input_tokens=100,
-    output_tokens=20,
-    cache_read_tokens=64,
-    cache_write_tokens=3,
-    reasoning_tokens=7,
+from tests.integration.clients.openai_samples import (
+    ANSWER,
+    ENDED,
+    MESSAGES,
+    REPLY,
+    SEARCH,
+    TOKENS,
+    TOOLS,
+    check_pair,
+    subset,
 )
-TOKENS = {
-    "input_tokens": 100,
-    "output_tokens": 20,
-    "cache_read_tokens": 64,
-    "cache_write_tokens": 3,
-    "reasoning_tokens": 7,
-}
-SEARCH = ModelReply(tool_calls=[ScriptedToolCall("search", {"query": "tides"}, "call_a")])
-TOOLS: Any = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
-ANSWER = [{"role": "assistant", "content": "good day"}]
 
-
-@pytest.fixture(autouse=True)
-def _installed() -> None:
-    adapter.install()
-    adapter.install()
-
-
-@pytest.fixture
-def client(server: ModelServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="test", max_retries=0) as client:
-        yield client
-
-
-@pytest.fixture
-async def async_client(server: ModelServer) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="test", max_retries=0) as client:
-        yield client
-
-
-def subset(payload: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: payload[name] for name in names if name in payload}
-
-
-def check_pair(events: list[dict[str, Any]], **expected: object) -> None:
-    """Two events of one call, the second with these fields."""
-    start, end = events
-    assert start["call_id"] == end["call_id"]
-    assert (start["status"], start["model"], start["provider"]) == ("started", "gpt", "openai")
-    assert start["recorded_by"] == end["recorded_by"] == "openai"
-    assert {name: end.get(name) for name in expected} == expected
-
-
-ENDED = {
-    "status": "completed",
-    "response_model": "gpt-real",
-    "finish_reasons": ["stop"],
-    "output": ANSWER,
-    **TOKENS,
-}
+pytestmark = pytest.mark.usefixtures("openai_adapter")
 
 
 def test_a_chat_completion(client: openai.OpenAI, server: ModelServer, recorded: Recorded) -> None:
@@ -426,233 +372,3 @@ def test_a_client_for_azure(server: ModelServer, recorded: Recorded) -> None:
 
     check_pair(recorded(), response_id="chatcmpl-1", **ENDED)
     assert server.requests[0].path.startswith("/openai/deployments/gpt/chat/completions")
-
-
-def test_a_response(client: openai.OpenAI, server: ModelServer, recorded: Recorded) -> None:
-    server.add(REPLY)
-
-    client.responses.create(model="gpt", input="Hello?", instructions="Be brief.", max_output_tokens=99)
-
-    check_pair(recorded(), operation="chat", response_id="resp_1", **ENDED)
-    assert recorded()[0]["input"] == MESSAGES
-    assert recorded()[0]["parameters"] == {"max_output_tokens": 99}
-
-
-def test_a_streamed_response(client: openai.OpenAI, server: ModelServer, recorded: Recorded) -> None:
-    server.add(REPLY, REPLY)
-
-    list(client.responses.create(model="gpt", input="Hello?", stream=True))
-    with client.responses.stream(model="gpt", input="Hello?") as stream:
-        stream.until_done()
-
-    check_pair(recorded()[:2], response_id="resp_1", **ENDED)
-    check_pair(recorded()[2:], response_id="resp_2", **ENDED)
-    assert recorded()[1]["chunk_count"] == 10
-
-
-async def test_an_asynchronous_response(
-    async_client: openai.AsyncOpenAI, server: ModelServer, recorded: Recorded
-) -> None:
-    server.add(REPLY, REPLY)
-
-    await async_client.responses.create(model="gpt", input="Hello?")
-    async for _ in await async_client.responses.create(model="gpt", input="Hello?", stream=True):
-        pass
-
-    check_pair(recorded()[:2], response_id="resp_1", **ENDED)
-    check_pair(recorded()[2:], response_id="resp_2", **ENDED)
-
-
-def test_a_response_with_reasoning_and_tools(
-    client: openai.OpenAI, server: ModelServer, recorded: Recorded
-) -> None:
-    reply = ModelReply(reasoning="Tides.", tool_calls=SEARCH.tool_calls)
-    server.add(reply, REPLY, reply)
-
-    first = client.responses.create(model="gpt", input="When?")
-    items: Any = [each.model_dump() for each in first.output]
-    answer: Any = {"type": "function_call_output", "call_id": "call_a", "output": "noon"}
-    client.responses.create(model="gpt", input=[*items, answer])
-    events = client.responses.create(model="gpt", input="When?", stream=True)
-    for event in events:
-        if event.type == "response.function_call_arguments.delta":
-            break  # the reasoning is complete, the call is not
-    events.close()
-
-    call = {"type": "tool_call", "id": "call_a", "name": "search", "arguments": {"query": "tides"}}
-    reasoning = {"role": "assistant", "content": [{"type": "reasoning", "text": "Tides."}]}
-    calling = {"role": "assistant", "content": [call]}
-    result = {"role": "tool", "content": [{"type": "tool_result", "id": "call_a", "result": "noon"}]}
-    ends = recorded()
-    assert (ends[1]["output"], ends[1]["finish_reasons"]) == ([reasoning, calling], ["tool_calls"])
-    assert ends[2]["input"] == [reasoning, calling, result]
-    assert (ends[5]["status"], ends[5]["output"]) == ("completed", [reasoning])
-
-
-def test_an_answer_that_is_cut_off_has_the_reason(
-    client: openai.OpenAI, server: ModelServer, recorded: Recorded
-) -> None:
-    server.add(ModelReply("far too", finish_reason="length"), ModelReply("far too", finish_reason="length"))
-
-    client.chat.completions.create(model="gpt", messages=MESSAGES)
-    client.responses.create(model="gpt", input="Hello?")
-
-    assert [end["finish_reasons"] for end in recorded()[1::2]] == [["length"], ["length"]]
-
-
-def test_embeddings(client: openai.OpenAI, server: ModelServer, recorded: Recorded) -> None:
-    server.add(ModelReply(input_tokens=4))
-
-    client.embeddings.create(model="gpt", input=["a", "b"], dimensions=4)
-
-    check_pair(recorded(), operation="embeddings", input_tokens=4, output_tokens=None, output=None)
-    assert [each["content"] for each in recorded()[0]["input"]] == ["a", "b"]
-
-
-@pytest.mark.parametrize("broken", ["begin_model_call", "Chunks", "notify_on_close"])
-def test_a_fault_of_the_adapter_does_not_reach_the_program(
-    broken: str,
-    client: openai.OpenAI,
-    server: ModelServer,
-    recorded: Recorded,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(*args: Any, **options: Any) -> Any:
-        raise RuntimeError("a bug in the adapter")
-
-    monkeypatch.setattr(generated_clients, broken, fail)
-    server.add(REPLY, REPLY)
-
-    answer = client.chat.completions.create(model="gpt", messages=MESSAGES)
-    chunks = list(client.chat.completions.create(model="gpt", messages=MESSAGES, stream=True))
-
-    assert answer.choices[0].message.content == "good day"
-    assert len(chunks) == 4
-    starts = [each for each in recorded() if each["status"] == "started"]
-    assert len(recorded()) == 2 * len(starts)  # what began has ended
-
-
-def test_a_fault_while_a_stream_is_read_does_not_reach_the_program(
-    client: openai.OpenAI, server: ModelServer, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapter.ChatStream, "_add_choice", lambda *_: 1 / 0)
-    server.add(REPLY)
-
-    chunks = list(client.chat.completions.create(model="gpt", messages=MESSAGES, stream=True))
-
-    assert len(chunks) == 4
-    check_pair(recorded(), status="completed", output=None)
-
-
-def test_other_requests_are_not_model_calls(
-    client: openai.OpenAI, server: ModelServer, recorded: Recorded
-) -> None:
-    with pytest.raises(openai.NotFoundError):
-        client.post("/images/generations", cast_to=object, body={"model": "gpt"})
-
-    assert recorded() == []
-
-
-def test_a_call_belongs_to_the_tool_or_agent_that_makes_it(
-    client: openai.OpenAI, server: ModelServer, journal: MemoryJournal, recorded: Recorded
-) -> None:
-    server.add(REPLY)
-
-    @longwatch.agent
-    def writer() -> None:
-        client.chat.completions.create(model="gpt", messages=MESSAGES)
-
-    writer()
-
-    start = recorded()[0]
-    run_id = longwatch.current_run_id()
-    assert run_id is not None
-    agent = next(each for each in journal.read(run_id).events if each.type == "agent_start")
-    assert start["parent_call_id"] == agent.call_id
-
-
-def test_a_call_that_an_outer_layer_records_is_not_recorded_again(
-    client: openai.OpenAI, server: ModelServer, recorded: Recorded
-) -> None:
-    server.add(REPLY, REPLY)
-
-    token = MODEL_CALL_LAYER.set("framework")
-    client.chat.completions.create(model="gpt", messages=MESSAGES)
-    MODEL_CALL_LAYER.reset(token)
-    client.chat.completions.create(model="gpt", messages=MESSAGES)
-
-    assert len(recorded()) == 2
-
-
-def echo(request: ModelRequest) -> ModelReply:
-    return ModelReply(
-        str(request.body["messages"][0]["content"]),
-        response_id=f"id-{request.body['messages'][0]['content']}",
-    )
-
-
-def test_calls_in_threads_are_apart(recorded: Recorded) -> None:
-    def ask(number: int) -> None:
-        stream = shared.chat.completions.create(
-            model="gpt", messages=[{"role": "user", "content": str(number)}], stream=True
-        )
-        list(stream)
-
-    with (
-        ModelServer(respond=echo) as server,
-        openai.OpenAI(base_url=f"{server.url}/v1", api_key="x") as shared,
-        ThreadPoolExecutor(8) as pool,
-    ):
-        list(pool.map(ask, range(40)))
-
-    check_each_answer(recorded(), 40)
-
-
-async def test_parallel_tasks_are_apart(recorded: Recorded) -> None:
-    with ModelServer(respond=echo) as server:
-        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="x") as client:
-
-            async def ask(number: int) -> None:
-                async for _ in await client.chat.completions.create(
-                    model="gpt", messages=[{"role": "user", "content": str(number)}], stream=True
-                ):
-                    pass
-
-            await asyncio.gather(*(ask(number) for number in range(40)))
-
-    check_each_answer(recorded(), 40)
-
-
-def check_each_answer(events: list[dict[str, Any]], count: int) -> None:
-    starts = {each["call_id"]: each["input"][0]["content"] for each in events if each["status"] == "started"}
-    ends = {each["call_id"]: each["output"][0]["content"] for each in events if each["status"] == "completed"}
-    assert len(starts) == count
-    assert starts == ends
-
-
-def test_outside_any_run_a_call_is_a_run(
-    client: openai.OpenAI, server: ModelServer, journal: MemoryJournal
-) -> None:
-    server.add(REPLY)
-
-    client.chat.completions.create(model="gpt", messages=MESSAGES)
-
-    assert longwatch.flush()
-    (run,) = journal.find_runs().runs
-    assert (run.name, run.status) == ("gpt", "succeeded")
-
-
-@pytest.mark.parametrize(
-    ("url", "provider"),
-    [
-        ("https://api.openai.com/v1", "openai"),
-        ("https://west.openai.azure.com/openai", "azure.ai.openai"),
-        ("https://api.deepseek.com", "deepseek"),
-        ("https://notdeepseek.com", "openai"),
-        ("http://127.0.0.1:8000/v1", "openai"),
-    ],
-)
-def test_the_provider_is_named_by_its_host(url: str, provider: str) -> None:
-    from longwatch.integrations.generated_clients import provider_of
-
-    assert provider_of(url, "openai") == provider
