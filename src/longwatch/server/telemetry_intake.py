@@ -18,7 +18,7 @@ from longwatch.settings import Settings
 from longwatch.telemetry import otlp_json
 from longwatch.telemetry.agent_logs import log_events
 from longwatch.telemetry.event_builder import EventBuilder
-from longwatch.telemetry.otlp import Batch
+from longwatch.telemetry.otlp import ExportBatch
 from longwatch.telemetry.otlp_responses import JSON_TYPE, PROTOBUF_TYPE
 from longwatch.telemetry.span_runs import SpanRuns
 
@@ -70,7 +70,7 @@ class TelemetryIntake:
             self._spans.restore(due)
             raise
 
-    def _store(self, events: Sequence[Event], batch: Batch[Any], now_ms: int) -> ExportOutcome:
+    def _store(self, events: Sequence[Event], batch: ExportBatch[Any], now_ms: int) -> ExportOutcome:
         conflicts = 0
         for first in range(0, len(events), APPENDED_AT_ONCE):
             try:
@@ -84,9 +84,9 @@ class TelemetryIntake:
         return ExportOutcome(frozenset(event.run_id for event in events), batch.rejected, message)
 
 
-def _decode(media_type: str, function: str, body: bytes) -> Batch[Any]:
+def _decode(media_type: str, function: str, body: bytes) -> ExportBatch[Any]:
     try:
-        decode: Callable[[bytes], Batch[Any]] = getattr(_decoder(media_type), function)
+        decode: Callable[[bytes], ExportBatch[Any]] = getattr(_decoder(media_type), function)
         return decode(body)
     except InvalidInput as error:
         raise ApiError(400, "invalid_otlp", str(error)) from error

@@ -18,7 +18,7 @@ from longwatch.recording.scope import ATTEMPT_DIGITS
 from longwatch.telemetry.dialect import SpanKind
 from longwatch.telemetry.event_builder import EventBuilder
 from longwatch.telemetry.messages import decode_json
-from longwatch.telemetry.otlp import Batch, LogRecord
+from longwatch.telemetry.otlp import ExportBatch, LogRecord
 from longwatch.telemetry.span import Attributes, SpanData, SpanStatus
 from longwatch.telemetry.span_events import content_of, describe_span, outcome_of, read_span
 from longwatch.telemetry.span_runs import named_run, run_id_of
@@ -48,7 +48,7 @@ class AgentFormat:
     events: Mapping[str, Callable[[Attributes, str], Sequence[LoggedEvent]]]  # by name, without the prefix
 
 
-def log_events(batch: Batch[LogRecord], builder: EventBuilder) -> list[Event]:
+def log_events(batch: ExportBatch[LogRecord], builder: EventBuilder) -> list[Event]:
     """The events of these records. Records of other programs, and other events of agents, have none.
 
     A record that no journal can store is rejected.

@@ -26,14 +26,14 @@ class SpanKind(StrEnum):
     OTHER = "other"
 
 
-class Operation(NamedTuple):
+class SpanOperation(NamedTuple):
     """What one value of a dialect's kind attribute means."""
 
     kind: SpanKind
     detail: str | None = None  # the `system` of a tool, the `node_type` of a node, the `operation` of a model
 
 
-OTHER = Operation(SpanKind.OTHER)
+OTHER = SpanOperation(SpanKind.OTHER)
 
 Content = tuple[object, object]  # input and output; None: the span has none
 
@@ -44,14 +44,14 @@ class Dialect:
 
     name: str
     kind_attributes: tuple[str, ...]  # the first that is set states what the span is
-    operations: Mapping[str, Operation]  # by the value of that attribute
+    operations: Mapping[str, SpanOperation]  # by the value of that attribute
     names: Mapping[SpanKind, tuple[str, ...]]  # attributes that name the agent, tool, model or workflow
     fields: Mapping[str, tuple[str, ...]]  # field of an event -> its attributes; the first that is set counts
     parameters: Mapping[str, tuple[str, ...]]  # the same for the parameters of a model call
     read_content: Callable[[SpanKind, SpanData], Content]
     read_parameters: Callable[[Attributes], Mapping[str, object]] = lambda _: {}  # those in no table
 
-    def operation_of(self, attributes: Attributes) -> Operation | None:
+    def operation_of(self, attributes: Attributes) -> SpanOperation | None:
         """What the span states about itself in this dialect; None if it does not speak it."""
         for name in self.kind_attributes:
             value = attributes.get(name)

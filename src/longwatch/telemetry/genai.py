@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from longwatch.telemetry.dialect import Content, Dialect, Operation, SpanKind, first_set
+from longwatch.telemetry.dialect import Content, Dialect, SpanKind, SpanOperation, first_set
 from longwatch.telemetry.messages import decode_json, messages_of, unflatten
 from longwatch.telemetry.span import Attributes, SpanData, SpanEvents
 
@@ -25,31 +25,31 @@ MESSAGE_EVENTS: Mapping[str, str] = {  # span events of earlier versions -> role
     TOOL_MESSAGE: "tool",
 }
 
-OPERATIONS: Mapping[str, Operation] = {
-    "invoke_workflow": Operation(SpanKind.WORKFLOW),
-    "invoke_agent": Operation(SpanKind.AGENT),
-    "execute_tool": Operation(SpanKind.TOOL),
-    "chat": Operation(SpanKind.MODEL),
-    "generate_content": Operation(SpanKind.MODEL),
-    "text_completion": Operation(SpanKind.MODEL),
-    "embeddings": Operation(SpanKind.MODEL),
-    "fetch_response": Operation(SpanKind.MODEL),
-    "retrieval": Operation(SpanKind.TOOL, "retrieval"),
-    "create_agent": Operation(SpanKind.TOOL, "agent"),
-    "search_memory": Operation(SpanKind.TOOL, "memory"),
-    "create_memory": Operation(SpanKind.TOOL, "memory"),
-    "update_memory": Operation(SpanKind.TOOL, "memory"),
-    "upsert_memory": Operation(SpanKind.TOOL, "memory"),
-    "delete_memory": Operation(SpanKind.TOOL, "memory"),
-    "create_memory_store": Operation(SpanKind.TOOL, "memory"),
-    "delete_memory_store": Operation(SpanKind.TOOL, "memory"),
-    "plan": Operation(SpanKind.NODE, "plan"),
-    "run_guardrail": Operation(SpanKind.NODE, "guardrail"),
-    "apply_guardrail": Operation(SpanKind.NODE, "guardrail"),
+OPERATIONS: Mapping[str, SpanOperation] = {
+    "invoke_workflow": SpanOperation(SpanKind.WORKFLOW),
+    "invoke_agent": SpanOperation(SpanKind.AGENT),
+    "execute_tool": SpanOperation(SpanKind.TOOL),
+    "chat": SpanOperation(SpanKind.MODEL),
+    "generate_content": SpanOperation(SpanKind.MODEL),
+    "text_completion": SpanOperation(SpanKind.MODEL),
+    "embeddings": SpanOperation(SpanKind.MODEL),
+    "fetch_response": SpanOperation(SpanKind.MODEL),
+    "retrieval": SpanOperation(SpanKind.TOOL, "retrieval"),
+    "create_agent": SpanOperation(SpanKind.TOOL, "agent"),
+    "search_memory": SpanOperation(SpanKind.TOOL, "memory"),
+    "create_memory": SpanOperation(SpanKind.TOOL, "memory"),
+    "update_memory": SpanOperation(SpanKind.TOOL, "memory"),
+    "upsert_memory": SpanOperation(SpanKind.TOOL, "memory"),
+    "delete_memory": SpanOperation(SpanKind.TOOL, "memory"),
+    "create_memory_store": SpanOperation(SpanKind.TOOL, "memory"),
+    "delete_memory_store": SpanOperation(SpanKind.TOOL, "memory"),
+    "plan": SpanOperation(SpanKind.NODE, "plan"),
+    "run_guardrail": SpanOperation(SpanKind.NODE, "guardrail"),
+    "apply_guardrail": SpanOperation(SpanKind.NODE, "guardrail"),
     # Written by OpenLLMetry beside the operations of the conventions:
-    "execute_task": Operation(SpanKind.NODE, "task"),
-    "llm_request": Operation(SpanKind.MODEL, "chat"),
-    "vector_db_retrieve": Operation(SpanKind.TOOL, "retrieval"),
+    "execute_task": SpanOperation(SpanKind.NODE, "task"),
+    "llm_request": SpanOperation(SpanKind.MODEL, "chat"),
+    "vector_db_retrieve": SpanOperation(SpanKind.TOOL, "retrieval"),
 }
 # Some frameworks set the attributes after the start; these prefixes of a span's name are unambiguous.
 NAME_PREFIXES = ("invoke_workflow", "invoke_agent", "execute_tool")

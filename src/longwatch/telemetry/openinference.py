@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from longwatch.telemetry.dialect import Content, Dialect, Operation, SpanKind, first_set
+from longwatch.telemetry.dialect import Content, Dialect, SpanKind, SpanOperation, first_set
 from longwatch.telemetry.messages import decode_json, merge_inner, message_of, unflatten
 from longwatch.telemetry.span import Attributes, SpanData
 
@@ -17,18 +17,18 @@ TOOL_INPUT = (INPUT_VALUE, "tool.parameters", "reranker.query")
 RETRIEVED, RERANKED = "retrieval.documents", "reranker.output_documents"
 EMBEDDINGS = "embedding.embeddings"
 
-OPERATIONS: Mapping[str, Operation] = {
-    "CHAIN": Operation(SpanKind.WORKFLOW),
-    "AGENT": Operation(SpanKind.AGENT),
-    "TOOL": Operation(SpanKind.TOOL),
-    "LLM": Operation(SpanKind.MODEL, "chat"),
-    "EMBEDDING": Operation(SpanKind.MODEL, "embeddings"),
-    "RETRIEVER": Operation(SpanKind.TOOL, "retrieval"),
-    "RERANKER": Operation(SpanKind.TOOL, "rerank"),
-    "GUARDRAIL": Operation(SpanKind.NODE, "guardrail"),
-    "EVALUATOR": Operation(SpanKind.NODE, "evaluator"),
-    "PROMPT": Operation(SpanKind.NODE, "prompt"),
-    "DECISION": Operation(SpanKind.MODEL, "decision"),
+OPERATIONS: Mapping[str, SpanOperation] = {
+    "CHAIN": SpanOperation(SpanKind.WORKFLOW),
+    "AGENT": SpanOperation(SpanKind.AGENT),
+    "TOOL": SpanOperation(SpanKind.TOOL),
+    "LLM": SpanOperation(SpanKind.MODEL, "chat"),
+    "EMBEDDING": SpanOperation(SpanKind.MODEL, "embeddings"),
+    "RETRIEVER": SpanOperation(SpanKind.TOOL, "retrieval"),
+    "RERANKER": SpanOperation(SpanKind.TOOL, "rerank"),
+    "GUARDRAIL": SpanOperation(SpanKind.NODE, "guardrail"),
+    "EVALUATOR": SpanOperation(SpanKind.NODE, "evaluator"),
+    "PROMPT": SpanOperation(SpanKind.NODE, "prompt"),
+    "DECISION": SpanOperation(SpanKind.MODEL, "decision"),
 }
 MODEL = (
     *("llm.request.model_name", "llm.model_name", "embedding.model_name"),

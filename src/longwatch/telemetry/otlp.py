@@ -28,7 +28,7 @@ class LogRecord(NamedTuple):
 
 
 @dataclass(slots=True)
-class Batch(Generic[T]):
+class ExportBatch(Generic[T]):
     """The usable items of a request, and the number and the reasons of the others."""
 
     items: list[T] = field(default_factory=list)

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from longwatch.errors import InvalidInput
-from longwatch.telemetry.otlp import REMOTE_FLAGS, Batch, LogRecord, event_name, log_problem, span_problem
+from longwatch.telemetry.otlp import (
+    REMOTE_FLAGS,
+    ExportBatch,
+    LogRecord,
+    event_name,
+    log_problem,
+    span_problem,
+)
 from longwatch.telemetry.span import Attributes, SpanData, SpanStatus
 
 T = TypeVar("T")
@@ -17,17 +24,17 @@ MAX_DEPTH = 60  # of nested values, far below Python's limit
 STATUS_NAMES = {f"STATUS_CODE_{status.name}": status.value for status in SpanStatus}
 
 
-def decode_traces(body: bytes) -> Batch[SpanData]:
+def decode_traces(body: bytes) -> ExportBatch[SpanData]:
     """The spans in an `ExportTraceServiceRequest`."""
-    batch: Batch[SpanData] = Batch()
+    batch: ExportBatch[SpanData] = ExportBatch()
     for resource, spans in _scopes(body, "resourceSpans", "scopeSpans", "spans"):
         batch.add_each([_span(each, resource) for each in spans], span_problem)
     return batch
 
 
-def decode_logs(body: bytes) -> Batch[LogRecord]:
+def decode_logs(body: bytes) -> ExportBatch[LogRecord]:
     """The records in an `ExportLogsServiceRequest`."""
-    batch: Batch[LogRecord] = Batch()
+    batch: ExportBatch[LogRecord] = ExportBatch()
     for resource, records in _scopes(body, "resourceLogs", "scopeLogs", "logRecords"):
         batch.add_each([_log_record(each, resource) for each in records], log_problem)
     return batch

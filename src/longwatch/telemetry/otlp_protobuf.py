@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from longwatch.errors import InvalidInput, MissingExtra
-from longwatch.telemetry.otlp import REMOTE_FLAGS, Batch, LogRecord, event_name, log_problem, span_problem
+from longwatch.telemetry.otlp import (
+    REMOTE_FLAGS,
+    ExportBatch,
+    LogRecord,
+    event_name,
+    log_problem,
+    span_problem,
+)
 from longwatch.telemetry.span import Attributes, SpanData
 
 try:
@@ -19,9 +26,9 @@ except ImportError as error:
     raise MissingExtra("OTLP in protobuf", "otel") from error
 
 
-def decode_traces(body: bytes) -> Batch[SpanData]:
+def decode_traces(body: bytes) -> ExportBatch[SpanData]:
     """The spans in an `ExportTraceServiceRequest`."""
-    batch: Batch[SpanData] = Batch()
+    batch: ExportBatch[SpanData] = ExportBatch()
     for group in _parse(ExportTraceServiceRequest, body).resource_spans:
         resource = _attributes(group.resource.attributes)
         for scope in group.scope_spans:
@@ -29,9 +36,9 @@ def decode_traces(body: bytes) -> Batch[SpanData]:
     return batch
 
 
-def decode_logs(body: bytes) -> Batch[LogRecord]:
+def decode_logs(body: bytes) -> ExportBatch[LogRecord]:
     """The records in an `ExportLogsServiceRequest`."""
-    batch: Batch[LogRecord] = Batch()
+    batch: ExportBatch[LogRecord] = ExportBatch()
     for group in _parse(ExportLogsServiceRequest, body).resource_logs:
         resource = _attributes(group.resource.attributes)
         for scope in group.scope_logs:

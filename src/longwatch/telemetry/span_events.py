@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from longwatch.telemetry.dialect import OTHER, PROVIDERS, Dialect, Operation, SpanKind, first_set
+from longwatch.telemetry.dialect import OTHER, PROVIDERS, Dialect, SpanKind, SpanOperation, first_set
 from longwatch.telemetry.genai import GENAI, NAME_PREFIXES
 from longwatch.telemetry.messages import decode_json
 from longwatch.telemetry.openinference import OPENINFERENCE
@@ -31,7 +31,7 @@ class SpanReading(NamedTuple):
     """What a span is, and the dialect that its attributes are in."""
 
     dialect: Dialect
-    operation: Operation
+    operation: SpanOperation
 
     @property
     def kind(self) -> SpanKind:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from longwatch.telemetry import genai
-from longwatch.telemetry.dialect import Content, Dialect, Operation, SpanKind
+from longwatch.telemetry.dialect import Content, Dialect, SpanKind, SpanOperation
 from longwatch.telemetry.messages import decode_json
 from longwatch.telemetry.span import SpanData
 
@@ -17,16 +17,16 @@ ENTITY_NAME, WORKFLOW_NAME = "traceloop.entity.name", "traceloop.workflow.name"
 ENTITY_INPUT, ENTITY_OUTPUT = "traceloop.entity.input", "traceloop.entity.output"
 PROPERTIES = "traceloop.association.properties"
 
-OPERATIONS: Mapping[str, Operation] = {
-    "workflow": Operation(SpanKind.WORKFLOW),
-    "task": Operation(SpanKind.NODE, "task"),
-    "agent": Operation(SpanKind.AGENT),
-    "tool": Operation(SpanKind.TOOL),
+OPERATIONS: Mapping[str, SpanOperation] = {
+    "workflow": SpanOperation(SpanKind.WORKFLOW),
+    "task": SpanOperation(SpanKind.NODE, "task"),
+    "agent": SpanOperation(SpanKind.AGENT),
+    "tool": SpanOperation(SpanKind.TOOL),
     # Of the request type:
-    "chat": Operation(SpanKind.MODEL, "chat"),
-    "completion": Operation(SpanKind.MODEL, "text_completion"),
-    "embedding": Operation(SpanKind.MODEL, "embeddings"),
-    "rerank": Operation(SpanKind.TOOL, "rerank"),
+    "chat": SpanOperation(SpanKind.MODEL, "chat"),
+    "completion": SpanOperation(SpanKind.MODEL, "text_completion"),
+    "embedding": SpanOperation(SpanKind.MODEL, "embeddings"),
+    "rerank": SpanOperation(SpanKind.TOOL, "rerank"),
 }
 NAMES: Mapping[SpanKind, tuple[str, ...]] = {
     SpanKind.WORKFLOW: (ENTITY_NAME, WORKFLOW_NAME),

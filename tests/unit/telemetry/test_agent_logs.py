@@ -18,7 +18,7 @@ from longwatch.model.run import Run, fold
 from longwatch.recording.secret_names import SecretNames
 from longwatch.telemetry.agent_logs import log_events
 from longwatch.telemetry.event_builder import EventBuilder
-from longwatch.telemetry.otlp import Batch, LogRecord
+from longwatch.telemetry.otlp import ExportBatch, LogRecord
 from longwatch.telemetry.otlp_json import decode_logs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "otlp"
@@ -35,7 +35,7 @@ def recorded(name: str) -> list[Event]:
 
 
 def events_of(record: LogRecord) -> list[Event]:
-    return log_events(Batch([record]), BUILDER)
+    return log_events(ExportBatch([record]), BUILDER)
 
 
 def folded(events: Sequence[Event]) -> Run:
@@ -217,7 +217,7 @@ def test_a_record_that_no_journal_can_store_is_rejected_and_the_others_are_recor
     attributes: dict[str, Any],
 ) -> None:
     name = "claude_code.api_request"
-    batch = Batch([LogRecord(name, AT_NS, attributes), LogRecord(name, AT_NS, {"session.id": "s"})])
+    batch = ExportBatch([LogRecord(name, AT_NS, attributes), LogRecord(name, AT_NS, {"session.id": "s"})])
 
     assert len(log_events(batch, BUILDER)) == 1
     assert batch.rejected == 1
