@@ -20,7 +20,7 @@ from longwatch.model.event import run_duration_ms
 from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import Capture, message_limits
 from longwatch.recording.decorators import ambient_scope
-from longwatch.recording.model_calls import MODEL_CALL_LAYER, find_repeated
+from longwatch.recording.model_calls import find_repeated, outer_layer
 from longwatch.recording.open_call import OpenCall
 from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, RecordingScope
@@ -311,7 +311,7 @@ class LongwatchSpanProcessor(SpanProcessor):
     def _is_covered(self, span: Span, reading: SpanReading, scope: RecordingScope | None) -> bool:
         """Whether an outer layer records the call that the span represents."""
         if reading.kind is SpanKind.MODEL or reading.kind is SpanKind.OTHER:  # which may become a model call
-            return MODEL_CALL_LAYER.get() is not None
+            return outer_layer() is not None
         if not isinstance(scope, OpenCall) or scope.kind != reading.kind.value:
             return False
         return scope.name == title_of(reading, span.name, _attributes(span))

@@ -23,7 +23,7 @@ from longwatch.model.run import Status as RunStatus
 from longwatch.model.run import fold
 from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.decorators import tool
-from longwatch.recording.model_calls import model_call
+from longwatch.recording.model_calls import MODEL_CALL_LAYER, begin_model_call, model_call
 from longwatch.recording.open_call import CallBlock
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
@@ -67,6 +67,20 @@ def test_a_model_call_that_an_outer_layer_records_is_not_recorded_again(bench: B
         ("started", "manual"),
         ("completed", "manual"),
     ]
+
+
+def test_a_layer_whose_call_has_ended_covers_no_span(bench: Bench) -> None:
+    with ActiveRun("mine", run_id="wf-1", recorder=bench.recorder):
+        ended = begin_model_call("large", recorded_by="langchain")
+        assert ended is not None
+        token = MODEL_CALL_LAYER.set(ended)  # an adapter cannot always reset it
+        ended.succeed()
+        with bench.tracer.start_as_current_span("chat large", attributes=CHAT):
+            pass
+        MODEL_CALL_LAYER.reset(token)
+
+    calls = [event.payload for event in bench.events("wf-1") if event.type == "model_call"]
+    assert [call["recorded_by"] for call in calls] == ["langchain", "langchain", "otel", "otel"]
 
 
 def test_an_agent_and_a_tool_that_an_adapter_records_are_not_recorded_again(bench: Bench) -> None:
