@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -328,13 +329,14 @@ def test_a_command_that_cannot_be_started_leaves_a_run_with_the_reason(
 
 def test_no_thread_descriptor_or_process_is_left_behind(bench: Bench) -> None:
     bench.run("print('warm up')")
+    gc.collect()  # what earlier tests of this worker left behind is not counted
     threads = threading.active_count()
     descriptors = set(Path("/dev/fd").iterdir())
 
     bench.run("import os; print(os.getpid())")
 
     assert threading.active_count() == threads
-    assert len(set(Path("/dev/fd").iterdir())) == len(descriptors)
+    assert len(set(Path("/dev/fd").iterdir())) <= len(descriptors)
     pid = int(str(bench.of_type("output")[-1].payload["text"]))
     with pytest.raises(ChildProcessError):  # collected already, so no zombie
         os.waitpid(pid, os.WNOHANG)

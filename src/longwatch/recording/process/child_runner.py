@@ -22,6 +22,8 @@ from longwatch.recording.process.output import MAX_LINE_BYTES, LineSplitter, Out
 
 GRACE_SECONDS = 10.0
 
+# A signal that arrives just before the main thread blocks does not wake it: Python calls the handler later.
+SIGNAL_SECONDS = 1.0
 FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 TERMINAL_SIGNALS = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})  # sent to a whole process group
 
@@ -173,12 +175,14 @@ class ChildRunner:
         if not any(reader.is_alive() for reader in readers):
             child.close()
 
-    def _wait_seconds(self, *, leftovers_only: bool) -> float | None:
+    def _wait_seconds(self, *, leftovers_only: bool) -> float:
         now = self._clock.monotonic()
         left = self.stop_policy.seconds_left(now)
         if left is None and self._release_at is not None:
-            return max(0.0, self._release_at - now)
-        return min(LEFTOVERS_SECONDS, left) if leftovers_only and left is not None else left
+            left = max(0.0, self._release_at - now)
+        elif leftovers_only and left is not None:
+            left = min(LEFTOVERS_SECONDS, left)
+        return SIGNAL_SECONDS if left is None else min(SIGNAL_SECONDS, left)
 
     def _is_released(self) -> bool:
         """Whether to leave the process running: not while it is being stopped."""
