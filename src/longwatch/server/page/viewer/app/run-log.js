@@ -148,7 +148,8 @@ export class RunLog extends Part {
 
   /** @param {Partial<LogFilter>} change */
   #change(change) {
-    this.onFilter({ ...this.#filter, ...change });
+    this.filter = { ...this.#filter, ...change }; // at once: the next change may come before the URL's
+    this.onFilter(this.#filter);
   }
 
   #drawNow() {
