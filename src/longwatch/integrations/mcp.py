@@ -77,7 +77,7 @@ def _field(result: object, name: str, wire_name: str) -> Any:
 
 
 def _unwrapped(structured: Any) -> object:
-    """What the tool returned: the SDK wraps a value that is no object as `{"result": value}`."""
+    """What the tool returned: the SDK wraps any value but an object as `{"result": value}`."""
     is_wrapped = isinstance(structured, Mapping) and structured.keys() == {"result"}
     return structured["result"] if is_wrapped else structured
 

@@ -419,7 +419,7 @@ def _record_run_streamed(run: Callable[..., Any]) -> Callable[..., Any]:
         if found is None:
             return run(*args, **options)
         runner, bound = found
-        runner.is_streamed = True  # it ends with its span: the run goes on in a task of its own
+        runner.is_streamed = True  # it ends with its span: the run continues in its own task
         runner.begin()
         try:
             return run(*bound.args, **bound.kwargs)
