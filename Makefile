@@ -23,7 +23,7 @@ FORMATTED := 'src/longwatch/server/page/viewer/**/*.{js,css,html}' 'web/*.{js,ts
 
 SDKS := claude_agent crewai google_adk llama_index smolagents strands  # each has an environment of its own
 
-.PHONY: help demo test test-sdks unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
+.PHONY: help demo test test-sdks unit simulate coverage load snapshots screens check format stack-demo bench requirements engines web clean
 
 help:
 	@echo "make demo          play a workflow, a turn, a drill and a killed job, live on a page"
@@ -34,6 +34,7 @@ help:
 	@echo "make coverage      measure the branch coverage of finder, poller and verdicts; at least 85 %"
 	@echo "make load          run all of tests/load and print timings beside the required limits; a quarter of an hour"
 	@echo "make snapshots     update tests/snapshots (schemas, help texts, routes, public names, files of the wheel) and the JS types"
+	@echo "make screens       photograph every view at four widths in both themes into build/screens; ARGS='--only runs' for some"
 	@echo "make check         check style, types, import contract and templates"
 	@echo "make format        format the code"
 	@echo "make stack-demo    run the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
@@ -46,8 +47,9 @@ help:
 demo: .venv/.demo
 	@.venv/bin/longwatch demo $(ARGS)
 
+# Not loadscope: when a worker dies, xdist then waits for ever or ends with an internal error.
 test: .venv/.dev engines web
-	@.venv/bin/pytest -n $(WORKERS) --dist loadscope $(ARGS)
+	@.venv/bin/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-sdks: .venv/.dev $(SDKS:%=.venv-sdks/%/.installed) .venv-sdks/coding_agents/.installed
 	@for sdk in $(SDKS); do \
@@ -56,7 +58,7 @@ test-sdks: .venv/.dev $(SDKS:%=.venv-sdks/%/.installed) .venv-sdks/coding_agents
 	@echo "coding agents:" && .venv/bin/python -m pytest -q -c tests/sdks/pytest.ini -W ignore tests/sdks/test_coding_agents.py $(ARGS)
 
 unit: .venv/.dev
-	@.venv/bin/pytest tests/unit -n $(WORKERS) --dist loadscope $(ARGS)
+	@.venv/bin/pytest tests/unit -n $(WORKERS) --dist worksteal $(ARGS)
 
 simulate: .venv/.dev
 	@.venv/bin/python -m longwatch.testing.simulate --seeds $(SEEDS) --jobs $(WORKERS) $(ARGS)
@@ -72,6 +74,9 @@ coverage: .venv/.dev
 snapshots: .venv/.dev
 	@.venv/bin/python -m tests.snapshots.surface
 	@.venv/bin/python scripts/js-types
+
+screens: .venv/.dev
+	@.venv/bin/python scripts/screens $(ARGS)
 
 check: .venv/.dev web
 	.venv/bin/ruff check --quiet .

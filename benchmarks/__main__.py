@@ -15,7 +15,7 @@ from benchmarks.following import PARTS
 NAMES = (
     *("caller", "durable", "reading", "starting", "following", "cadence", "executions", "redaction"),
     *("serving", "frameworks", "ingestion"),
-    "page",
+    *("large", "page"),
 )
 SOME = frozenset(
     {*NAMES, *(f"following.{part}" for part in PARTS), *(f"executions.{part}" for part in EXECUTION_PARTS)}

@@ -1,4 +1,4 @@
-"""The page in Chromium: what an idle hour costs, and how soon big things are there.
+"""The page in Chromium: what an idle hour costs, how soon big things are there, and how smooth they are.
 
 Bytes are counted by a proxy on loopback between Chromium and the server, so that headers and every chunk of a
 stream are in. An hour is extrapolated from the measured seconds: what an idle page does repeats every 15 s.
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
@@ -55,6 +56,21 @@ WHEN_PAINTED = """async ([selector, text]) => {
 POLL = """async ([path, polls]) => {
     for (let n = 0; n < polls; n += 1) await (await fetch(path, { cache: 'no-store' })).json();
 }"""
+FRAMES = 60  # of each movement
+MOVE_TIMELINE = """async (frames) => {
+    const timeline = document.querySelector('lw-timeline');
+    const rows = timeline.querySelector('.bars');
+    const move = async (step) => {
+        for (let frame = 0; frame < frames; frame += 1) {
+            step(frame);
+            await new Promise(requestAnimationFrame);
+        }
+    };
+    await move(() => rows.scrollBy(0, 50));
+    timeline.zoom(0.5);
+    await move((frame) => timeline.pan(frame % 2 ? 0.1 : -0.05));
+    await move((frame) => timeline.zoom(frame % 2 ? 1 / 0.9 : 0.9));
+}"""
 RAW_RUNS = """async () => {
     await (await fetch('/api/runs?limit=50')).json();
     return performance.now();
@@ -89,6 +105,7 @@ def measure(*, quick: bool) -> Iterator[Result]:
         with tempfile.TemporaryDirectory() as folder:
             yield _idle(browser, Path(folder), seconds=45 if quick else 150)
             yield _big(browser, Path(folder), quick=quick)
+            yield _timeline(browser, Path(folder), quick=quick)
         browser.close()
 
 
@@ -167,6 +184,53 @@ def _big(browser: Browser, folder: Path, *, quick: bool) -> Result:
         ],
         ["From the start of the navigation, in a browser context that has nothing cached."],
     )
+
+
+def _timeline(browser: Browser, folder: Path, *, quick: bool) -> Result:
+    small, large = 1_000, 20_000 if quick else 100_000
+    with open_journal(f"sqlite:///{folder / 'timeline.db'}") as journal:
+        for calls in (small, large):
+            events = _calls(f"wf-{calls}", calls)
+            for first in range(0, len(events), 5_000):
+                journal.append(events[first : first + 5_000])
+    with _served(folder / "timeline.db") as url:
+        pages = {calls: _open(browser, f"{url}/runs/wf-{calls}?tab=timeline")[0] for calls in (small, large)}
+        for page in pages.values():
+            page.evaluate(WHEN_PAINTED, [".fact-caught-up", "caught up"])
+            page.evaluate(WHEN_PAINTED, [".timeline-text", "in view"])
+            page.keyboard.press("r")  # every call is a row
+        cases: dict[str, Callable[[], float]] = {
+            f"{calls:,} calls": partial(_script_ms, page) for calls, page in pages.items()
+        }
+        for case in cases.values():
+            case()  # once for nothing: the code is not compiled yet
+        cost = interleaved(cases, rounds=3 if quick else 7)
+        for page in pages.values():
+            page.context.close()
+    of_small, of_large = cost.values()
+    return Result(
+        "A timeline that is scrolled, panned and zoomed",
+        ("case", "script, ms per frame"),
+        list(cost.items()),
+        [Goal(f"{large:,} calls / {small:,} calls", of_large / of_small, 1.5)],
+        ["All calls are rows: folded, their number on the screen would not matter."],
+    )
+
+
+def _script_ms(page: Page) -> float:
+    """The time that scripts take for a frame, as the browser counts it."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def spent() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "ScriptDuration"))
+
+    page.bring_to_front()
+    page.keyboard.press("0")
+    before = spent()
+    page.evaluate(MOVE_TIMELINE, FRAMES)
+    return (spent() - before) * 1000 / (3 * FRAMES)
 
 
 class Counter:
@@ -291,3 +355,38 @@ def _fill(path: Path, *, runs: int, events: int) -> None:
         written.append(event("wf-big", events, "workflow_complete", started + events, status="completed"))
         for first in range(0, len(written), 5_000):
             journal.append(written[first : first + 5_000])
+
+
+def _calls(run_id: str, calls: int) -> list[Event]:
+    """The events of a run of so many calls of tools, a hundred in each span of an agent; one in 500 fails."""
+    at = time.time_ns() // 1_000_000 - calls * 2 - 10_000
+    found: list[Event] = []
+
+    def add(type: str, moment: int, call: str | None, span: str | None = None, **payload: object) -> None:
+        found.append(
+            Event(
+                run_id=run_id,
+                event_id=f"{run_id}-{len(found):07}",
+                type=type,
+                occurred_at=moment,
+                payload=payload,
+                call_id=call,
+                parent_call_id=span,
+                agent_name=call and "reader",
+            )
+        )
+
+    for first in range(0, calls, 100):
+        span = f"a{first}"
+        add("agent_start", at, span, status="started")
+        for number in range(first, first + 100):
+            name, failed = ("fetch", "parse", "store")[number % 3], number % 500 == 499
+            outcome = {"status": "failed", "error_message": "Timeout"} if failed else {"status": "completed"}
+            add("tool_call", at, f"c{number}", span, operation=name, status="started", input={"page": number})
+            add("tool_call", at + 2, f"c{number}", span, operation=name, duration_ms=2, **outcome)
+            at += 2
+        add("agent_end", at, span, status="completed")
+    start, end = found[0].occurred_at, at + 1
+    add("workflow_start", start, None, name=f"{calls:,} calls")
+    add("workflow_complete", end, None, status="completed")
+    return found

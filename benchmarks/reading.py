@@ -12,7 +12,8 @@ from pathlib import Path
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.journal import READ, list_query
+from longwatch.journal.sqlite.journal import list_query
+from longwatch.journal.sqlite.queries import READ
 from longwatch.model.event import Cursor, Event
 from longwatch.model.run_query import ALL_RUNS
 
@@ -100,7 +101,7 @@ def _raw_tail(path: Path, places: list[tuple[str, int]]) -> float:
 
     def query() -> None:
         run_id, position = next(turn)
-        rows = connection.execute(READ, (run_id, position, 0, 501)).fetchall()
+        rows = connection.execute(READ, (run_id, position, 0, run_id, 501)).fetchall()
         if len(rows) != NEW_EVENTS:
             raise RuntimeError(f"{len(rows)} rows")
 

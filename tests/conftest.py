@@ -115,6 +115,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Workers())
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Deployed stacks first: their tests wait for minutes, in which the other workers have the cores."""
+    items.sort(key=lambda item: not item.path.is_relative_to(ROOT / "tests" / "stack"))
+
+
 def pytest_collection_finish() -> None:
     """Ten thousand collected tests stay until the end; a garbage collection need not visit them each time."""
     gc.freeze()

@@ -19,7 +19,7 @@ import longwatch
 from longwatch.following.items import CaughtUp, Followed
 from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.journal import READ
+from longwatch.journal.sqlite.queries import READ
 
 EVENTS = 100_000
 PAYLOAD_COLUMN, POSITION_COLUMN = 5, -1
@@ -65,7 +65,8 @@ def _raw(path: Path) -> int:
     connection = sqlite3.connect(path, isolation_level=None)
     position = decoded = 0
     try:
-        while rows := connection.execute(READ, (run_name(0), position, 0, DEFAULT_READ_LIMIT)).fetchall():
+        run = run_name(0)
+        while rows := connection.execute(READ, (run, position, 0, run, DEFAULT_READ_LIMIT)).fetchall():
             for row in rows:
                 decoded += "operation" in json.loads(row[PAYLOAD_COLUMN])
             position = rows[-1][POSITION_COLUMN]

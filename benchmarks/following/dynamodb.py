@@ -13,7 +13,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
@@ -80,7 +80,7 @@ class Counting:
     def __init__(self, table: Table) -> None:
         self._table = table
         self.put, self.overwrite = table.put, table.overwrite
-        self.scan, self.close = table.scan, table.close
+        self.scan, self.close, self.delete = table.scan, table.close, table.delete
         self.polls = 0
         self._lock = threading.Lock()
 
@@ -103,6 +103,9 @@ class FreeTable:
         raise NotImplementedError("it is only read")
 
     def overwrite(self, item: AttributeMap) -> None:
+        raise NotImplementedError("it is only read")
+
+    def delete(self, keys: Sequence[AttributeMap]) -> None:
         raise NotImplementedError("it is only read")
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:

@@ -18,7 +18,7 @@ from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
 from longwatch.journal.base import ClosesOnExit
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.journal import LAST_ARRIVAL, READ_ARRIVALS
+from longwatch.journal.sqlite.queries import LAST_ARRIVAL, READ_ARRIVALS
 from longwatch.journal.sqlite.rows import event_from_row
 from longwatch.model.event import Event
 

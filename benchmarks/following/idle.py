@@ -14,7 +14,7 @@ from benchmarks.following.followers import Writer, following, run_name
 from benchmarks.following.subject import Commands, Subject
 from benchmarks.harness import Goal, Result, interleaved
 
-from longwatch.journal.sqlite.journal import READ
+from longwatch.journal.sqlite.queries import READ
 from longwatch.storage.sqlite.file_signal import CHECK_SECONDS
 
 FOLLOWERS = 10_000
@@ -100,7 +100,7 @@ async def polling(path: Path, followers: int) -> AsyncIterator[Commands]:
         run_id, position = run_name(number), 0
         await asyncio.sleep(POLL_SECONDS * number / followers)
         while True:
-            rows = connection.execute(READ, (run_id, position, 0, 500)).fetchall()
+            rows = connection.execute(READ, (run_id, position, 0, run_id, 500)).fetchall()
             position = rows[-1][-1] if rows else position
             await asyncio.sleep(POLL_SECONDS)
 

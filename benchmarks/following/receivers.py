@@ -23,7 +23,7 @@ from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
 from longwatch.following.polling_service import PollingService
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.journal import READ
+from longwatch.journal.sqlite.queries import READ
 from longwatch.journal.sqlite.rows import event_from_row
 from longwatch.model.event import Event
 
@@ -118,7 +118,7 @@ async def by_polling(path: Path, run_id: str) -> AsyncIterator[Commands]:
     async def poll() -> None:
         position = 0
         while True:
-            for row in connection.execute(READ, (run_id, position, 0, 500)).fetchall():
+            for row in connection.execute(READ, (run_id, position, 0, run_id, 500)).fetchall():
                 delays.add_event(event_from_row(row))
                 position = row[-1]
             await asyncio.sleep(POLL_SECONDS)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from longwatch.model.run import Run, RunSummary, Status, fold
     from longwatch.model.run_query import RunQuery
     from longwatch.recording.active_run import run
-    from longwatch.recording.decorators import agent, current_run_id, record, tool, workflow
+    from longwatch.recording.decorators import agent, current_run_id, record, tag, tool, workflow
     from longwatch.recording.model_calls import ModelUsage, model_call
     from longwatch.recording.recorder import configure, flush, get_recorder
     from longwatch.recording.waiting import waiting
@@ -55,6 +55,7 @@ __all__ = [
     "polling_service",
     "record",
     "run",
+    "tag",
     "tool",
     "waiting",
     "workflow",
@@ -72,7 +73,7 @@ _MODULES = {
     "longwatch.model.run_query": ("RunQuery",),
     "longwatch.journal.factory": ("open_journal",),
     "longwatch.recording.active_run": ("run",),
-    "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tool", "workflow"),
+    "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tag", "tool", "workflow"),
     "longwatch.recording.model_calls": ("ModelUsage", "model_call"),
     "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),
     "longwatch.recording.waiting": ("waiting",),

@@ -16,7 +16,9 @@ LongwatchError
     ├── InvalidJournalUrl    a URL that names no store
     ├── InvalidSettings      all mistakes in longwatch.toml and the environment
     ├── InvalidInput         an invalid line, file or argument
-    │   └── InvalidLine      a line for a turn that is not a JSON object
+    │   ├── InvalidLine      a line for a turn that is not a JSON object
+    │   ├── InvalidQuery     a query of runs with a mistake at a position
+    │   └── SearchTooWide    a search of too many runs in a journal without an index
     ├── InvalidPath          a path or project ID that is not valid as a key or leaves its project
     ├── InvalidUpdate        bytes that are not a Yjs update or state vector
     ├── RunNotFound          no event has this run ID
@@ -24,6 +26,8 @@ LongwatchError
     │   ├── ConversationNotFound  no such conversation in this project
     │   ├── TurnNotFound          no such turn in this conversation
     │   └── ExecutionNotFound     no such execution in this store
+    ├── RunDeleted           the run was deleted, and accepts no more events
+    ├── RunStillOpen         an open run is only deleted by force
     ├── DocumentNotFound     the project has no such file, or it was deleted
     ├── AmbiguousExecution   several plans have an execution with this ID
     ├── AlreadyThere         the ID is in use by another project, conversation, turn or execution
@@ -47,6 +51,7 @@ process pool, recreates an exception from its `args`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 
 class LongwatchError(Exception):
@@ -142,6 +147,22 @@ class InvalidInput(NotWorthAnotherTry):
     """A line, a file or an argument is invalid."""
 
 
+class InvalidQuery(InvalidInput):
+    """A query has a mistake at this position, counted from 1."""
+
+    def __init__(self, problem: str, position: int) -> None:
+        self.problem = problem
+        self.position = position
+        super().__init__(problem, position)
+
+    def __str__(self) -> str:
+        return f"Invalid query at position {self.position}: {self.problem}"
+
+
+class SearchTooWide(InvalidInput):
+    """A journal without a full-text index is searched by run or by day only."""
+
+
 class InvalidLine(InvalidInput):
     """A line for a turn is not a JSON object. The lines before it are stored, those after it are not."""
 
@@ -170,6 +191,35 @@ class InvalidUpdate(NotWorthAnotherTry):
 
 class RunNotFound(NotWorthAnotherTry):
     """No event has this run ID."""
+
+
+class RunDeleted(NotWorthAnotherTry):
+    """The run was deleted. Events of other runs in the same append are stored."""
+
+    def __init__(self, run_id: str, deleted_at: int, deleted_by: str, others: Sequence[str] = ()) -> None:
+        self.run_id = run_id
+        self.deleted_at = deleted_at  # epoch ms
+        self.deleted_by = deleted_by
+        self.run_ids = frozenset((run_id, *others))  # all deleted runs of an append
+        super().__init__(run_id, deleted_at, deleted_by, tuple(others))
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.deleted_at // 1000, UTC).isoformat().replace("+00:00", "Z")
+        return f"Run {self.run_id[:100]!r} was deleted at {at} by {self.deleted_by}."
+
+
+class RunStillOpen(NotWorthAnotherTry):
+    """An open run is only deleted by force."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(run_id)
+
+    def __str__(self) -> str:
+        return (
+            f"Run {self.run_id[:100]!r} is still open. Wait for its end, or delete it by force: "
+            "what its producers record after that is dropped."
+        )
 
 
 class DocumentNotFound(NotWorthAnotherTry):

@@ -26,6 +26,7 @@ from longwatch.settings_catalog import (
 
 if TYPE_CHECKING:
     from longwatch.model.prices import Price
+    from longwatch.model.retention import RetentionRule
 
 __all__ = [
     "AGENTIFY_FILE",
@@ -75,8 +76,10 @@ class Settings:
     server_allow_hosts: tuple[str, ...] = ()
     server_allow_origins: tuple[str, ...] = ()
     server_trusted_proxies: tuple[str, ...] = ()
+    server_search_index: bool = True
     watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `executions.sources`
     prices: Mapping[str, Price] = field(default_factory=dict)  # by the name of the model
+    retention: tuple[RetentionRule, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)  # key -> file, variable or `default`
     file: Path | None = None
 
@@ -103,6 +106,7 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     watches: Any = tables.pop("watches", {})
     if not isinstance(watches, Mapping):
         mistakes.append(f"{file}: invalid watches {watches!r}. Use tables such as [watches.deploys]")
+    retention = _read_retention(tables.pop("retention", []), str(file), mistakes)
     prices = _read_prices(tables.pop("prices", {}), str(file), mistakes)
     from_file = _flatten(tables)
     agentify_file = _first_file(folders, AGENTIFY_FILE)
@@ -137,7 +141,10 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
         values["documents"] = absolute_journal(values["documents"], base.get(origins["documents"], here))
     outbox = Path(values["outbox"] or data / "outbox.db").expanduser()
     values["outbox"] = str(base.get(origins["recording.outbox"], here) / outbox)
-    return Settings(**values, watches=watches, prices=prices, origins=origins, file=file)
+    if retention and values["journal"].startswith("dynamodb:"):
+        mistakes.append(f"{file}: [[retention]] is for SQLite journals; on DynamoDB, set recording.ttl_hours")
+        raise InvalidSettings(mistakes)
+    return Settings(**values, watches=watches, prices=prices, retention=retention, origins=origins, file=file)
 
 
 def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes: list[str]) -> Path | None:
@@ -234,6 +241,17 @@ def _read_prices(table: object, origin: str, mistakes: list[str]) -> Mapping[str
     prices, found = parse_prices(table)
     mistakes += [f"{origin}: {mistake}" for mistake in found]
     return prices
+
+
+def _read_retention(tables: object, origin: str, mistakes: list[str]) -> tuple[RetentionRule, ...]:
+    """The rules in `[[retention]]`."""
+    if not tables:
+        return ()
+    from longwatch.model.retention import parse_retention  # only `serve` and `prune` need it
+
+    rules, found = parse_retention(tables)
+    mistakes += [f"{origin}: {mistake}" for mistake in found]
+    return rules
 
 
 def _read_agentify(path: Path, mistakes: list[str]) -> dict[str, object]:

@@ -183,7 +183,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_ATTACH",
         (ALL_SDKS,),
         _parse_names,
-        "SDKs that `longwatch run` and `longwatch.attach()` record: their names, all or none",
+        "SDKs that `longwatch run`, `longwatch turn` and `attach()` record: their names, all or none",
     ),
     Setting(
         "recording.max_payload_bytes",
@@ -308,5 +308,13 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         _parse_names,
         "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted",
+    ),
+    Setting(
+        "server.search_index",
+        "server_search_index",
+        "LONGWATCH_SERVER_SEARCH_INDEX",
+        True,
+        _parse_boolean,
+        "`longwatch serve` fills the search index of a SQLite journal, a file about as large as the events",
     ),
 )

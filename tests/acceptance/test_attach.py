@@ -95,6 +95,20 @@ def test_the_setting_selects_what_is_recorded(names: str, monkeypatch: pytest.Mo
     assert model_calls() == []
 
 
+@pytest.mark.parametrize(("names", "calls"), [("all", [1]), ("none", [])])
+def test_what_a_turn_s_command_calls_is_a_run_below_the_turn(
+    names: str, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGWATCH_ATTACH", names)
+
+    longwatch("turn", "--quiet", "--", sys.executable, "agent.py")
+
+    runs = json.loads(longwatch("runs", "-o", "json").stdout)
+    [turn] = [run["run_id"] for run in runs if run["kind"] == "turn"]
+    below = [run for run in runs if run["parent_run_id"] == turn]
+    assert [run["usage"]["model_calls"] for run in below] == calls
+
+
 def test_an_untested_version_is_left_alone_with_one_warning(tmp_path: Path) -> None:
     """The version is that of the distribution that is found first."""
     information = tmp_path / "openai-99.0.dist-info"

@@ -108,7 +108,7 @@ def test_a_turn_is_executed_for_a_server_elsewhere_without_any_extra(tmp_path: P
         done = longwatch("turn", "--server", server.url, "--session", "s", "--prompt", "hello", "--", *AGENT)
 
     assert done.returncode == 0, done.stderr
-    assert "text=hello" in done.stdout
+    assert "  hello\n" in done.stdout
 
 
 def test_a_turn_and_an_export_as_a_page_need_no_extra(tmp_path: Path) -> None:

@@ -6,12 +6,27 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from longwatch.cli.render.text import columns_of
 from tests.acceptance.conftest import Longwatch, command, environment
+
+FAILING_PROGRAM = """\
+import longwatch
+
+@longwatch.tool
+def fetch_prices(day):
+    request(day)
+
+def request(day):
+    raise TimeoutError("no answer")
+
+with longwatch.run("prices"):
+    fetch_prices("monday")
+"""
 
 
 def test_runs_lists_the_newest_first(longwatch: Longwatch, journal: str) -> None:
@@ -20,7 +35,8 @@ def test_runs_lists_the_newest_first(longwatch: Longwatch, journal: str) -> None
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
     assert lines[0].split() == [
-        "RUN", "STATUS", "KIND", "NAME", "STARTED", "AGE", "DURATION", "EVENTS", "AGENTS", "LAST", "EVENT",
+        "RUN", "STATUS", "KIND", "NAME", "STARTED", "AGE", "DURATION", "EVENTS", "AGENTS",
+        "LAST", "EVENT", "FAILURE",
     ]  # fmt: skip
     assert [line.split()[0] for line in lines[1:]] == ["●", "✗", "✓"]
     assert "research report" in lines[3]
@@ -42,7 +58,54 @@ def test_show_draws_the_run_as_a_tree_with_bars(longwatch: Longwatch, journal: s
     assert "├─ ✗ web.search (try 1)" in done.stdout
     assert "│    TimeoutError: no answer in 3 s" in done.stdout
     assert "├─ ✓ web.search (try 2)" in done.stdout
-    assert "━━━" in done.stdout
+    assert "███" in done.stdout
+
+
+def test_show_prints_one_call_with_its_error_and_its_attempts(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("show", "wf-1a", "t2", "--journal", journal)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("✗ failed  web.search\n")
+    assert "\nError\n  TimeoutError: no answer in 3 s\n" in done.stdout
+    assert "\ncalled by   researcher (agent, a2)\n" in done.stdout
+    assert "\nattempt     1 of 2\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("  ✓ t3  web.search  1.3 s")
+
+
+def test_show_prints_the_traceback_of_a_recorded_call(longwatch: Longwatch, tmp_path: Path) -> None:
+    program = tmp_path / "prices.py"
+    program.write_text(FAILING_PROGRAM)
+    variables = {"LONGWATCH_JOURNAL": f"sqlite:///{tmp_path}/runs.db"}
+    subprocess.run([sys.executable, program], env=environment(**variables), capture_output=True, check=False)
+
+    done = longwatch("show", "latest", "fetch_prices", **variables)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\nError\n  TimeoutError: no answer\n" in done.stdout
+    assert done.stdout.partition("\nTraceback\n")[2].splitlines()[:6] == [
+        "  Traceback (most recent call last):",
+        f'    File "{program}", line 5, in fetch_prices',
+        "      request(day)",
+        f'    File "{program}", line 8, in request',
+        '      raise TimeoutError("no answer")',
+        "  TimeoutError: no answer",
+    ]
+
+
+def test_a_call_is_named_by_a_name_that_it_alone_has(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("show", "wf-1a", "planner", "--journal", journal, "-o", "json")
+
+    details = json.loads(done.stdout)
+    assert details["call"]["call_id"] == "a1"
+    assert [child["name"] for child in details["children"]] == ["outline"]
+    assert [event["type"] for event in details["events"]] == ["agent_start", "agent_end"]
+
+
+def test_an_ambiguous_name_lists_the_calls_with_it(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("show", "wf-1a", "web.search", "--journal", journal)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [line.split()[0] for line in done.stderr.splitlines()[1:]] == ["t2", "t3"]
 
 
 def test_latest_is_the_newest_run(longwatch: Longwatch, journal: str) -> None:
@@ -54,7 +117,7 @@ def test_tail_prints_one_line_for_each_event(longwatch: Longwatch, journal: str)
     done = longwatch("tail", "wf-1a", "--since", "10m", "--journal", journal)
 
     assert len(done.stdout.splitlines()) == 16
-    assert "\\x1b[31magree" in done.stdout
+    assert "three sources agree" in done.stdout
     assert "\x1b" not in done.stdout
 
 
@@ -142,3 +205,30 @@ def test_an_encoding_without_our_symbols_is_not_an_error(longwatch: Longwatch, j
 
     assert text.returncode == 0
     assert "資料を読む" in [call["name"] for call in json.loads(data.stdout)["calls"]]
+
+
+@pytest.mark.parametrize(("other", "code"), [("wf-1a2b3c4d", 0), ("wf-1b00ffee", 1)])
+def test_the_exit_code_of_diff_states_whether_two_runs_differ(
+    longwatch: Longwatch, journal: str, other: str, code: int
+) -> None:
+    done = longwatch("diff", "wf-1a", other, "--journal", journal)
+
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout
+
+
+def test_diff_is_quiet_when_its_reader_has_left(journal: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            command("diff", "wf-1a", "wf-1b00ffee", "--journal", journal),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert done.stderr == b""

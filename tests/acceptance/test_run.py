@@ -204,7 +204,7 @@ left.stdout.readline()
 print(left.pid, file=sys.stderr)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 """
-    process = start("--grace", "0.3", "--", PYTHON, "-c", script + WAITS)
+    process = start("--grace", "2", "--", PYTHON, "-c", script + WAITS)
 
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=PATIENCE_SECONDS)

@@ -129,7 +129,7 @@ def test_the_output_of_the_agent_becomes_blocks_of_a_turn(all_: Conversations, t
     assert (turn.status, turn.number, turn.prompt) == ("completed", 1, None)
     assert [block.type for block in turn.blocks] == ["content", "tool_use", "tool_result"]
     assert "content: Let me look." in done.stdout
-    assert "text=Loading…" in done.stdout
+    assert "  Loading…\n" in done.stdout
     assert f"{turn.id} succeeded" in done.stderr
     assert "trouble ahead" in done.stderr
 

@@ -195,7 +195,7 @@ def test_a_turn_that_was_created_on_the_server_is_executed_once(server: ServerPr
     second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
 
     assert (first.returncode, second.returncode) == (0, 2)
-    assert "text=paint" in first.stdout
+    assert "  paint\n" in first.stdout
     assert "has ended" in second.stderr
 
 

@@ -199,7 +199,11 @@ def test_ctrl_c_leaves_a_watch_with_130_and_the_run_alone(
 
     watch.interrupt()
 
-    assert watch.ends() == (130, "", "longwatch: watching stopped, run wf-dig continues\n")
+    assert watch.ends() == (
+        130,
+        "",
+        "longwatch: watching stopped, run wf-dig continues; resume with: longwatch watch wf-dig\n",
+    )
     writer.end()
     assert longwatch("watch", "wf-dig", "--journal", url).returncode == 0
 
@@ -257,7 +261,7 @@ class Screen:
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             command(*arguments),
-            stdin=subprocess.DEVNULL,
+            stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             env=environment(COLUMNS=str(columns), LINES=str(lines), TERM="xterm", NO_COLOR="1"),
@@ -271,6 +275,11 @@ class Screen:
             if not self._read():
                 return False
         return True
+
+    def press(self, key: str) -> None:
+        """Press a key, and forget what was drawn before."""
+        self.drawn = ""
+        os.write(self._ours, key.encode())
 
     def ends(self) -> int:
         while self._read():
@@ -304,6 +313,31 @@ def test_on_a_terminal_agents_and_tools_are_drawn_while_they_work(
     assert screen.ends() == 0
     assert "✓ succeeded  wf-dig" in screen.drawn
     assert screen.drawn.rstrip().endswith("longwatch: run wf-dig succeeded")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(100, 24), (40, 12)])
+def test_all_open_runs_are_shown_and_a_key_opens_one(
+    url: str, writer: Writer, columns: int, lines: int
+) -> None:
+    writer.order("agent")
+    screen = Screen("watch", "--journal", url, columns=columns, lines=lines)
+
+    assert screen.draws("1 open run", "dig …")
+    screen.press("\r")
+    assert screen.draws("● Ada", "Backspace: all runs")
+    screen.press("\x7f")
+    assert screen.draws("1 open run", "q: quit")
+    screen.press("q")
+    assert screen.ends() == 0
+
+
+def test_without_a_terminal_the_open_runs_are_named(longwatch: Longwatch, url: str, writer: Writer) -> None:
+    writer.order("agent")
+
+    done = longwatch("watch", "--journal", url)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Open now: wf-dig" in done.stderr
 
 
 def test_ctrl_c_on_a_terminal_leaves_the_last_picture(url: str, writer: Writer) -> None:

@@ -114,7 +114,7 @@ def test_a_run_that_was_started_again_shows_one_attempt_and_offers_the_others(
     page = open_page(f"{served.url}/runs/wf-again")
     expect(page.locator(".fact-caught-up")).to_have_text("caught up")
     expect(page.locator("lw-run-head .badge")).to_have_text("succeeded")
-    expect(page.locator(".fact-length")).to_have_text("4.0 s")
+    expect(page.locator(".fact-length")).to_have_text("4.1 s")
     expect(page.locator(".log-row")).to_have_count(3)
 
     page.get_by_label("Attempt").select_option(index=0)

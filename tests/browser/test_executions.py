@@ -213,6 +213,7 @@ def test_an_execution_that_another_program_added_is_shown_before_the_first_poll(
 
     page = open_page(f"{served.url}/executions/x-foreign", quiet=False)  # its run is not there yet
     expect(page.locator("h1")).to_have_text("from elsewhere")
+    expect(page.get_by_role("link", name="Log", exact=True)).to_be_hidden()  # of a run that is not there
     store.update(replace(added, failures=4, last_error="no such region"))
 
     expect(page.get_by_label("Conditions")).to_contain_text("no such region")
@@ -271,7 +272,7 @@ def test_keys_lead_from_the_board_to_a_wave_to_the_log_and_back(shown: Served, o
 def test_the_run_of_an_execution_leads_to_its_board_and_failed_servers_are_errors(
     shown: Served, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{shown.url}/runs?kind=execution&text=x-running")
+    page = open_page(f"{shown.url}/runs?kind=execution&q=x-running")
 
     page.locator("a.run-row").click()
     expect(page).to_have_url(re.compile(r"/executions/plan-east%2Fx-running$"))

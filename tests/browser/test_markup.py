@@ -107,7 +107,7 @@ def test_no_field_of_a_run_becomes_markup_in_any_view(
             page.goto(f"{hostile.url}/runs/{quote(ID, safe='')}?tab={tab}#call={quote(call + ATTACK)}")
             expect(page.locator("lw-detail")).to_contain_text(ATTACKS[0])
             unharmed(page)
-    page.goto(f"{hostile.url}/runs?text={quote(ATTACK)}&status={quote(ATTACK)}&kind={quote(ATTACK)}")
+    page.goto(f"{hostile.url}/runs?q={quote(ATTACK)}&status={quote(ATTACK)}&kind={quote(ATTACK)}")
     expect(page.get_by_role("alert")).to_contain_text("could not be loaded")
     unharmed(page)
 

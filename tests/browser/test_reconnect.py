@@ -28,7 +28,7 @@ def test_a_page_resumes_after_the_server_was_killed_and_ends_equal_to_the_journa
         served.kill()
         expect(page.locator("#connection")).to_have_attribute("data-state", "offline")
         expect(page.locator("#offline")).to_contain_text("Check that longwatch serve is running.")
-        expect(page.locator(".fact-caught-up")).to_have_text(re.compile(r"^offline since \d\d:\d\d:\d\d$"))
+        expect(page.locator(".fact-caught-up")).to_have_text(re.compile(r"^as of \d\d:\d\d:\d\d$"))
         journal.append([story.add("note", {"text": f"while away {number}"}, after=1) for number in range(40)])
         served.start()
         # The page tries by itself too, and may have taken the button away by now.

@@ -136,6 +136,26 @@ def test_the_timeline_zooms_pans_folds_and_selects(served: Served, open_page: Op
     expect(page.locator(".bar-row")).to_have_count(2)
 
 
+def test_the_traceback_of_a_failed_call_can_be_folded(served: Served, open_page: OpenPage) -> None:
+    trace = 'Traceback (most recent call last):\n  File "feeds.py", line 12, in read\nTimeout: no answer'
+    call = {"type": "tool_call", "call_id": "t1"}
+    started(served, "wf-traceback")
+    served.post_events(
+        "wf-traceback",
+        {**call, "payload": {"operation": "read", "status": "started"}},
+        {**call, "payload": {"operation": "read", "status": "failed", "traceback": trace}},
+    )
+
+    page = live(open_page, served, "wf-traceback", "#call=t1")
+
+    shown = page.get_by_role("group", name="Traceback")
+    expect(shown).to_have_text(trace)
+    page.locator("lw-detail summary", has_text="Traceback").focus()
+    page.keyboard.press("Enter")
+    expect(shown).to_be_hidden()
+    expect(page.get_by_role("button", name="Copy traceback")).to_be_visible()
+
+
 def test_the_now_line_is_there_while_the_run_is_open(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served, "wf-running", "?tab=timeline")
 

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.browser import stories
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.server_process import Served
@@ -38,7 +39,7 @@ def test_filters_are_in_the_url_and_survive_a_reload(served: Served, open_page: 
     page.get_by_label("Time").select_option("24h")
     page.get_by_label("Search runs").fill("bills")
 
-    expect(page).to_have_url(re.compile(r"status=failed.*kind=workflow.*since=24h.*text=bills"))
+    expect(page).to_have_url(re.compile(r"status=failed.*kind=workflow.*since=24h.*q=bills"))
     expect(page.locator("a.run-row")).to_have_count(1)
     page.reload()
     expect(page.locator("a.run-row")).to_have_count(1)
@@ -48,7 +49,7 @@ def test_filters_are_in_the_url_and_survive_a_reload(served: Served, open_page: 
 
 
 def test_a_run_that_does_not_match_the_filter_is_not_listed(served: Served, open_page: OpenPage) -> None:
-    page = open_page(f"{served.url}/runs?text=match")
+    page = open_page(f"{served.url}/runs?q=match")
     expect(page.get_by_text("No run matches")).to_be_visible()
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
 
@@ -110,6 +111,55 @@ def test_an_empty_journal_shows_how_to_record_a_first_run(
     page.get_by_role("button", name="Copy command").click()
     expect(page.get_by_text("Command copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").startswith("longwatch run")
+
+
+def _prices(run_id: str, minutes_ago: int, error: str) -> list[Event]:
+    at = stories.now_ms() - minutes_ago * 60_000
+    failed = {"status": "failed", "error_message": error}
+
+    def event(type: str, after: int, **payload: object) -> Event:
+        return Event(
+            run_id=run_id,
+            event_id=f"{run_id}-{type}",
+            type=type,
+            occurred_at=at + after,
+            agent_name="reader",
+            payload=payload,
+        )
+
+    return [
+        event("workflow_start", 0, name=f"prices {run_id}"),
+        event("tool_call", 500, operation="fetch_prices", **failed),
+        event("workflow_error", minutes_ago * 1_000, **failed),
+    ]
+
+
+def test_failures_state_error_call_and_agent_and_alike_ones_are_a_group(
+    tmp_path: Path, open_page: OpenPage, serve: Serve
+) -> None:
+    with SqliteJournal(tmp_path / "failures.db") as journal:
+        for number in (3, 1, 2):
+            journal.append(_prices(f"wf-{number}", number, f"FeedTimeout: no response\nrequest {number}"))
+        journal.append(_prices("wf-other", 5, "KeyError: 'ACME'"))
+    failing = serve(tmp_path / "failures.db")
+    page = open_page(f"{failing.url}/runs")
+    rows = page.locator("a.run-row")
+    expect(rows).to_have_count(4)
+
+    failure = rows.first.locator(".run-failure")
+    expect(failure).to_have_text("FeedTimeout: no response in fetch_prices of reader")
+    group = page.locator(".failure-group")
+    expect(group).to_have_text(re.compile(r"^3 runs failed with FeedTimeout in fetch_prices since \d\d"))
+    group.click()
+    expect(rows).to_have_count(3)
+    expect(group).to_have_attribute("aria-pressed", "true")
+    group.click()
+    page.get_by_role("button", name="Duration").click()
+
+    expect(page).to_have_url(re.compile("sort=duration"))
+    expect(rows.first).to_contain_text("prices wf-other")
+    names = rows.locator(".run-name").all_text_contents()
+    assert names == [f"prices {run}" for run in ("wf-other", "wf-3", "wf-2", "wf-1")]
 
 
 @pytest.mark.needs_ministack

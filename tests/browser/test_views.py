@@ -15,7 +15,7 @@ from tests.browser.server_process import Served
 
 VIEWS = {
     "runs": ("/runs", "write the handbook"),
-    "runs, none": ("/runs?text=nothing-has-this-name", "No run matches"),
+    "runs, none": ("/runs?q=nothing-has-this-name", "No run matches"),
     "log": ("/runs/wf-finished", "workflow_complete"),
     "log with details": ("/runs/wf-finished#call=t1", "Timeout: no answer"),
     "timeline": ("/runs/wf-running?tab=timeline", "walk"),
@@ -104,8 +104,10 @@ def turn_light(page: Page) -> None:
 
 
 def sideways(page: Page) -> int:
-    """How many pixels the page is wider than the window."""
-    return int(page.evaluate("Math.max(0, document.documentElement.scrollWidth - innerWidth)"))
+    """How many pixels the page is wider than the window; a phone's innerWidth grows with the page."""
+    size = page.viewport_size
+    assert size is not None
+    return max(0, int(page.evaluate("document.documentElement.scrollWidth")) - size["width"])
 
 
 def serious(page: Page) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from longwatch.errors import ReadOnlyJournal, TableProblem
 from longwatch.following import CaughtUp, DrainLimits, Ended, Hub, Reason, WatchPhase
 from longwatch.journal.base import Journal
+from longwatch.journal.deletions import DeletesRuns
 from longwatch.model.event import START, Cursor
 from longwatch.model.process import this_process
 from longwatch.model.run import Status
@@ -142,6 +143,23 @@ class EndingsContract(FollowerBasis):
         summary = journal.find_run(run)
         assert summary is not None
         assert summary.status is Status.RUNNING
+
+    async def test_a_run_that_waits_is_not_silent(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run, loop = new_run(), asyncio.get_running_loop()
+        wait = {"call_id": "wait-1", "payload": {"reason": "approval"}}
+        journal.append([started(run, now), event(run, now + 1, "waiting_started", **wait)])
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run, silent_after_seconds=20.0))
+            await watch.caught_up()
+            await asyncio.sleep(100.0)
+            journal.append([event(run, now + 2, "waiting_ended", **wait)])
+            ended = await watch.end()
+
+        assert (ended.reason, ended.status) == (Reason.SILENT, Status.RUNNING)
+        assert 119.9 <= loop.time() <= 121.0
 
     async def test_a_journal_that_can_not_be_used_ends_the_watch_with_its_message(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
@@ -276,3 +294,42 @@ class EndingsContract(FollowerBasis):
                 aiter(follower)
 
             await items.aclose()
+
+
+class FollowedDeletionContract(FollowerBasis):
+    """How following ends in a journal that deletes runs."""
+
+    async def test_a_live_follower_ends_when_the_run_is_deleted(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run, other = new_run(), new_run()
+        journal.append([started(run, now), started(other, now)])
+        assert isinstance(journal, DeletesRuns)
+
+        async with make_hub() as hub:
+            watch, beside = Watch(hub.follow(run)), Watch(hub.follow(other))
+            await watch.caught_up()
+            await beside.caught_up()
+            journal.delete_run(run, by="ann@host", force=True)
+            ended = await watch.end()
+            journal.append([event(other, now + 1)])
+            await beside.has(2)
+
+        assert (ended.reason, ended.status) == (Reason.DELETED, Status.RUNNING)
+        assert "by ann@host" in (ended.message or "")
+        assert [each.event.type for each in watch.followed] == ["workflow_start"]
+        assert beside.ended is None or beside.ended.reason is Reason.STOPPED
+
+    async def test_a_follower_of_a_deleted_run_ends_at_once(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([started(run, now), completed(run, now + 1)])
+        assert isinstance(journal, DeletesRuns)
+        journal.delete_run(run, by="ann@host")
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run))
+            ended = await watch.end()
+
+        assert (ended.reason, watch.followed) == (Reason.DELETED, [])

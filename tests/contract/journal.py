@@ -9,13 +9,20 @@ from tests.contract.append import AppendContract
 from tests.contract.events import OpenAgain, event, new_run
 from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.read import ReadContract
+from tests.contract.read_last import ReadLastContract
 from tests.contract.run_list import RunListContract
 from tests.contract.times import TimesContract
 from tests.contract.values import ValuesContract
 
 
 class JournalContract(
-    AppendContract, TimesContract, ReadContract, ValuesContract, RunListContract, HeartbeatsContract
+    AppendContract,
+    TimesContract,
+    ReadContract,
+    ReadLastContract,
+    ValuesContract,
+    RunListContract,
+    HeartbeatsContract,
 ):
     """The promises of `longwatch.journal.base.Journal`."""
 

@@ -7,6 +7,7 @@ import pytest
 from longwatch.errors import InvalidCursor
 from longwatch.journal.base import Journal
 from longwatch.model.event import Cursor
+from longwatch.model.query_language import parse_query
 from longwatch.model.run import Run, Status, conditions
 from longwatch.model.run_query import WORK, RunQuery
 from tests.contract.basis import Contract
@@ -210,6 +211,39 @@ class RunListContract(Contract):
         assert find(text=session.upper()) == [session]
         assert find(text="nothing like it") == []
         assert find(status=Status.RUNNING, kind="workflow") == [running]
+
+    def test_a_listed_run_has_its_labels_and_its_tools(self, journal: Journal, now: int) -> None:
+        run = new_run()
+        first = {"tags": ["nightly"], "user": "ann", "session": "s-1"}
+        later = {"tags": ["prod", "nightly"], "user": "bob"}
+        journal.append([event(run, now, "workflow_start", payload=first, producer="p", number=1)])
+        journal.append(
+            [event(run, now + 1, "tool_call", payload={"operation": "fetch"}, producer="p", number=2)]
+        )
+        journal.append([event(run, now + 2, "run_tagged", payload=later, producer="p", number=3)])
+
+        (listed,) = journal.find_runs().runs
+        found = journal.find_run(run)
+
+        assert found is not None
+        for each in (listed, found):
+            assert each.tags == {"nightly", "prod"}
+            assert (each.labels.user, each.labels.session) == ("bob", "s-1")
+            assert each.tools == {"fetch"}
+
+    def test_a_query_is_paged_and_finds_every_run_once(self, journal: Journal, now: int) -> None:
+        tagged = [new_run() for _ in range(3)]
+        for index, run in enumerate(tagged):
+            payload = {"tags": ["nightly"]}
+            journal.append([event(run, now - 2 * index, "workflow_start", payload=payload)])
+            journal.append([event(new_run(), now - 2 * index - 1, "workflow_start")])
+        query = parse_query("tag:nightly -status:failed", now_ms=now)
+
+        first = journal.find_runs(query, limit=2)
+        rest = journal.find_runs(query, after=first.cursor, limit=2)
+
+        assert run_ids(first.runs) == tagged[:2]
+        assert (run_ids(rest.runs), rest.cursor) == (tagged[2:], None)
 
     def test_kinds_can_be_left_out(self, journal: Journal, now: int) -> None:
         project, conversation, turn, workflow = (new_run() for _ in range(4))

@@ -13,13 +13,14 @@ from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import UNREADABLE
 from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
+from tests.contract.deletions import DeletionContract
 from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
 from tests.contract.tables import SharedTable, client_of, new_table
 from tests.integration.sqlite.damage import AT, chain
 
 
-class DynamoJournalContract(JournalContract):
+class DynamoJournalContract(JournalContract, DeletionContract):
     layout: str
     examples = 8
     shrinks = False

@@ -12,12 +12,13 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, SimulatedTable, failing_by_chance
+from tests.contract.deletions import DeletionContract
 from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
 from tests.contract.stories import FollowedRun, Story, stories
 
 
-class SimulatedContract(JournalContract):
+class SimulatedContract(JournalContract, DeletionContract):
     layout: str
     examples = 100
     opens_by_url = False

@@ -13,6 +13,7 @@ from longwatch.storage.change_signal import ChangeSignal, LocalSignal, LocalSubs
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.events import OpenAgain, new_run
 from tests.contract.follower import FollowerContract, StoriesContract
+from tests.contract.follower_endings import FollowedDeletionContract
 from tests.contract.watches import Watch
 
 
@@ -40,7 +41,7 @@ class CountingJournal(MemoryJournal):
 
 
 @pytest.mark.looptime
-class TestMemoryJournal(FollowerContract):
+class TestMemoryJournal(FollowerContract, FollowedDeletionContract):
     @pytest.fixture
     def open_again(self, clock: LoopClock) -> OpenAgain:
         journal = MemoryJournal(clock=clock)

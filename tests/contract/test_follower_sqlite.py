@@ -15,9 +15,10 @@ from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import LoopClock
 from tests.contract.events import OpenAgain
 from tests.contract.follower import FollowerContract, StoriesContract
+from tests.contract.follower_endings import FollowedDeletionContract
 
 
-class SqliteContract(FollowerContract):
+class SqliteContract(FollowerContract, FollowedDeletionContract):
     inotify: bool | None = None  # None: also signalled by appends in this process
 
     @pytest.fixture

@@ -6,11 +6,12 @@ import pytest
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import FakeClock
+from tests.contract.deletions import DeletionArrivalsContract, DeletionContract
 from tests.contract.events import OpenAgain
 from tests.contract.journal import JournalContract
 
 
-class TestMemoryJournal(JournalContract):
+class TestMemoryJournal(JournalContract, DeletionContract, DeletionArrivalsContract):
     opens_by_url = False
 
     @pytest.fixture

@@ -37,6 +37,7 @@ from tests.docs.pages import ROOT
 PLACES: Mapping[str, str] = {  # part -> page under docs/
     "commands": "reference/cli.md",
     "commands of executions": "reference/cli-executions.md",
+    "commands of journals": "reference/cli-journals.md",
     "exit codes": "reference/exit-codes.md",
     "settings": "reference/settings.md",
     "errors": "reference/python.md",
@@ -57,15 +58,20 @@ _COMMA = ",\n"
 _EXECUTION = "arn:aws:states:eu-west-1:123456789012:execution:longwatch-sessions-session:7c2d"
 
 _OF_EXECUTIONS = ("executions", "simulate")  # on a page of their own
+_OF_JOURNALS = ("verify", "export", "import", "ship", "delete", "prune", "recover")  # and these
 _SHARED = ("--journal", "--debug", "--help")  # stated once, at the top of the page
 
 
 def commands() -> str:
-    return _commands(name for name in COMMANDS if name not in _OF_EXECUTIONS)
+    return _commands(name for name in COMMANDS if name not in _OF_EXECUTIONS + _OF_JOURNALS)
 
 
 def commands_of_executions() -> str:
     return _commands(_OF_EXECUTIONS)
+
+
+def commands_of_journals() -> str:
+    return _commands(_OF_JOURNALS)
 
 
 def _commands(names: Iterable[str]) -> str:
@@ -247,6 +253,7 @@ def _escaped(text: str) -> str:
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "commands of executions": commands_of_executions,
+    "commands of journals": commands_of_journals,
     "exit codes": exit_codes,
     "settings": settings,
     "errors": error_tree,

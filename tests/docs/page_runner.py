@@ -242,7 +242,7 @@ def loose(line: str) -> str:
         (r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,64}\b", "HEX"),
         (r"\b\d{13}\b", "MS"),
         (r"(#|\(try )\d+\b\)?", "TRY"),
-        (r"[━╸╺]+", ""),
+        (r"[━╸╺▏▎▍▌▋▊▉█▐▕]+", ""),
         (r"\s+", " "),
     ):
         line = re.sub(pattern, word, line)

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import claude_agent_sdk
-from claude_agent_sdk import ClaudeSDKClient, Transport
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, PermissionResultAllow, Transport
 
 import longwatch
 from longwatch.integrations import claude_agent
@@ -162,3 +162,42 @@ async def test_each_query_of_a_client_is_a_call_of_its_own(recorded: Recorded) -
             assert [type(each).__name__ async for each in client.receive_response()]
 
     assert recorded.tree() == ["agent claude completed", "  model claude-test completed"]
+
+
+class Asking(Played):
+    """Requests a permission, and plays the rest once it has the answer."""
+
+    async def write(self, data: str) -> None:
+        sent = json.loads(data)
+        if sent["type"] == "control_response":
+            for message in self._messages[1:]:
+                await self._send.send(message)
+            return
+        if sent["type"] != "user":
+            await super().write(data)
+            return
+        await self._send.send(self._messages[0])
+        wanted = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t-1"}
+        await self._send.send({"type": "control_request", "request_id": "r-1", "request": wanted})
+
+
+async def test_a_run_waits_while_its_permission_callback_decides(recorded: Recorded) -> None:
+    asked: list[str] = []
+
+    async def decide(tool: str, given: dict[str, Any], context: Any) -> PermissionResultAllow:
+        asked.append(tool)
+        return PermissionResultAllow()
+
+    transport = Asking(
+        assistant(uses("Bash", "t-1", command="rm a"), id="m-1"), returns("t-1", ""), ends("Done.")
+    )
+    options = ClaudeAgentOptions(can_use_tool=decide)
+    async with ClaudeSDKClient(options=options, transport=transport) as client:
+        await client.query("Remove it.")
+        assert [type(each).__name__ async for each in client.receive_response()]
+
+    started, ended = recorded.events("waiting_started", "waiting_ended")
+    assert asked == ["Bash"]
+    assert started.payload == {"reason": "approval", "detail": "Bash"}
+    assert started.call_id == ended.call_id
+    assert options.can_use_tool is decide

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
+from typing import Any
 
 os.environ |= {
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -42,8 +44,9 @@ def add(a: int, b: int) -> int:
     return a + b + measure("") * 0
 
 
-def office(server: ModelServer) -> Crew:
-    model = LLM(model="openai/gpt-test", base_url=f"{server.url}/v1", api_key="test", max_retries=0)
+def office(server: ModelServer, **options: Any) -> Crew:
+    url = f"{server.url}/v1"
+    model = LLM(model="openai/gpt-test", base_url=url, api_key="test", max_retries=0, **options)
     clerk = Agent(role="Clerk", goal="Add numbers.", backstory="Precise.", llm=model, tools=[add])
     task = Task(name="sum", description="Add 1 and 2.", expected_output="A number.", agent=clerk)
     return Crew(name="office", agents=[clerk], tasks=[task])
@@ -104,3 +107,46 @@ def test_a_model_call_is_recorded_once_with_its_client(recorded: Recorded, serve
     crewai_event_bus.flush()
 
     assert [line.strip() for line in recorded.tree() if "model" in line] == ["model gpt-test completed"]
+
+
+async def test_crews_that_run_side_by_side_are_siblings(recorded: Recorded, server: ModelServer) -> None:
+    server.add(*[reply("Thought: I now know the final answer\nFinal Answer: 3")] * 2)
+
+    async with longwatch.run("both"):
+        await asyncio.gather(office(server).kickoff_async(), office(server).kickoff_async())
+    crewai_event_bus.flush()
+
+    assert (
+        recorded.tree()
+        == [
+            "agent office completed",
+            "  node sum completed",
+            "    agent Clerk completed",
+            "      model gpt-test completed",
+        ]
+        * 2
+    )
+
+
+def test_parallel_tools_are_below_their_agent(recorded: Recorded, server: ModelServer) -> None:
+    uses = [ScriptedToolCall("add", {"a": a, "b": 2}) for a in (1, 3)]
+    server.add(ModelReply(tool_calls=uses), reply("Thought: I now know the final answer\nFinal Answer: 3, 5"))
+
+    office(server).kickoff()
+    crewai_event_bus.flush()
+
+    lines = recorded.tree()
+    assert lines.count("      tool add completed") == lines.count("        tool measure completed") == 2
+
+
+def test_a_stream_is_timed_to_its_end(recorded: Recorded, server: ModelServer) -> None:
+    server.add(reply("Thought: I now know the final answer\nFinal Answer: 3"))
+
+    office(server, stream=True).kickoff()
+    crewai_event_bus.flush()
+
+    [call] = [each for each in recorded.calls().values() if each.kind == "model"]
+    assert call.model is not None
+    assert call.model.recorded_by == "crewai"
+    assert (call.model.chunk_count or 0) > 1
+    assert 0 <= (call.model.time_to_first_token_ms or -1) <= (call.duration_ms or 0)

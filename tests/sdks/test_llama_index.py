@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -131,3 +132,15 @@ def test_a_stream_is_timed_to_its_end(recorded: Recorded) -> None:
     end = recorded.events("model_call")[-1]
     assert end.payload["chunk_count"] == len(chunks) == 3
     assert end.payload["time_to_first_token_ms"] <= end.payload["duration_ms"]  # type: ignore[operator]
+
+
+async def test_agents_that_run_side_by_side_are_siblings(recorded: Recorded) -> None:
+    agents = [calculator(action("add", '{"a": 1, "b": 2}'), ANSWER) for _ in range(2)]
+
+    async with longwatch.run("both"):
+        await asyncio.gather(*(agent.run("1 + 2?") for agent in agents))
+
+    lines = recorded.tree()
+    assert [line for line in lines if not line.startswith(" ")] == ["agent calculator completed"] * 2
+    assert lines.count("  tool add completed") == lines.count("    tool measure completed") == 2
+    assert lines.count("  model scripted-1 completed") == 4

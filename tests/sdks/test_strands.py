@@ -100,6 +100,9 @@ def test_a_model_call_has_its_messages_and_tokens(recorded: Recorded) -> None:
     assert end.payload["finish_reasons"] == ["end_turn"]
     counts = [end.payload[f"{name}_tokens"] for name in ("input", "output", "cache_read")]
     assert counts == [16, 7, 4]
+    assert end.payload["chunk_count"] == 1
+    first, whole = (end.payload[name] for name in ("time_to_first_token_ms", "duration_ms"))
+    assert 0 <= first <= whole  # type: ignore[operator]
 
 
 def test_parallel_tools_are_siblings(recorded: Recorded) -> None:

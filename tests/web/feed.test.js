@@ -6,8 +6,8 @@ import { FeedClient } from "../../src/longwatch/server/page/viewer/core/feed.js"
 import { FeedServer } from "./support/feed-server.js";
 import { FakeEnvironment } from "./support/environment.js";
 
-function opened() {
-  const environment = new FakeEnvironment();
+/** @param {import("../../src/longwatch/server/page/viewer/core/stream-slots.js").Locks | null} locks */
+function opened(locks = null, environment = new FakeEnvironment()) {
   const server = new FeedServer(environment);
   const states = [];
   const journals = [];
@@ -17,6 +17,7 @@ function opened() {
     draw: () => 0,
     onState: (state) => states.push(state),
     onJournal: (isAway) => journals.push(isAway),
+    locks,
   });
   return { environment, server, feed, states, journals };
 }
@@ -272,6 +273,73 @@ test("a hidden page has no connection, and resumes where it was", async () => {
   await environment.advance(10);
 
   assert.deepEqual(ids, ["1", "2"]);
+});
+
+/** The locks that the windows of a browser share: each is granted at once or not at all. */
+function sharedLocks() {
+  const held = new Set();
+  /** @type {any} */
+  const request = async (name, options, granted) => {
+    if (held.has(name)) return granted(null);
+    held.add(name);
+    await granted({ name });
+    held.delete(name);
+  };
+  return { held, request };
+}
+
+test("of seven windows four hold a stream, the others poll and miss nothing", async () => {
+  const [locks, environment] = [sharedLocks(), new FakeEnvironment()];
+  const windows = Array.from({ length: 7 }, () => opened(locks, environment));
+  const followers = windows.map(({ feed }) => followed(feed, "run:a"));
+  await environment.advance(2_000);
+
+  for (const { server } of windows) server.record("run:a", "1");
+  await environment.advance(40_000);
+
+  assert.deepEqual(
+    windows.map(({ feed }) => feed.way),
+    [...Array(4).fill("stream"), ...Array(3).fill("poll")],
+  );
+  assert.deepEqual(
+    followers.map(({ ids }) => ids),
+    Array(7).fill(["1"]),
+  );
+});
+
+test("a window that is hidden or closed passes its stream on, and polls when it is back", async () => {
+  const [locks, environment] = [sharedLocks(), new FakeEnvironment()];
+  const windows = Array.from({ length: 5 }, () => opened(locks, environment));
+  const [first, second, , , last] = windows;
+  for (const { feed } of windows) followed(feed, "run:a");
+  await environment.advance(2_000);
+  assert.equal(last.feed.way, "poll");
+
+  first.feed.setActivity("hidden");
+  await environment.advance(60_000);
+  assert.equal(last.feed.way, "stream");
+  first.feed.setActivity("active");
+  await environment.advance(2_000);
+  assert.equal(first.feed.way, "poll");
+  second.feed.close();
+  await environment.advance(60_000);
+
+  assert.equal(first.feed.way, "stream");
+  assert.equal(locks.held.size, 4);
+});
+
+test("windows without a stream share the four slots for long polls too", async () => {
+  const [locks, environment] = [sharedLocks(), new FakeEnvironment()];
+  const windows = Array.from({ length: 6 }, () => opened(locks, environment));
+  for (const { feed, server } of windows) {
+    server.line = "buffers";
+    followed(feed, "run:a");
+  }
+
+  await environment.advance(20_000);
+
+  const ways = windows.map(({ feed }) => feed.way).sort();
+  assert.deepEqual(ways, [...Array(4).fill("long poll"), ...Array(2).fill("poll")]);
 });
 
 test("an idle page keeps the stream but not the polls", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { callRows } from "../../src/longwatch/server/page/viewer/app/call-tree.js";
+import { callTree } from "../../src/longwatch/server/page/viewer/app/call-tree.js";
 import { changedLines, treeOf } from "../../src/longwatch/server/page/viewer/app/file-tree.js";
 import {
   BOX,
@@ -11,12 +11,20 @@ import {
   layOutGraph,
 } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
 import {
-  labelSide,
   panStretch,
   share,
   tickTimes,
   zoomStretch,
 } from "../../src/longwatch/server/page/viewer/app/time-scale.js";
+import {
+  attemptsOf,
+  valueChanges,
+} from "../../src/longwatch/server/page/viewer/app/call-attempts.js";
+import {
+  excerpt,
+  searchWords,
+  wordPattern,
+} from "../../src/longwatch/server/page/viewer/app/highlight.js";
 import { eventText } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 /** @param {string} id @param {Partial<import("../../src/longwatch/server/page/viewer/core/calls.js").CallView>} [more] */
@@ -40,26 +48,26 @@ const graph = (...pairs) => ({
   edges: pairs.map(([from, to]) => ({ from, to, condition: "" })),
 });
 
-test("children stand under what called them, in the order they began", () => {
-  const rows = callRows(
-    [
-      call("a"),
-      call("b"),
-      call("a1", { parent_call_id: "a" }),
-      call("b1", { parent_call_id: "b" }),
-    ],
-    new Set(),
-  );
+/** @param {ReturnType<typeof call>[]} calls */
+function rowsOf(calls) {
+  const { calls: ordered, depths } = callTree(calls);
+  return ordered.map(({ call_id: id }, at) => [id, depths[at]]);
+}
 
-  assert.deepEqual(
-    rows.map((row) => [row.call.call_id, row.depth]),
-    [
-      ["a", 0],
-      ["a1", 1],
-      ["b", 0],
-      ["b1", 1],
-    ],
-  );
+test("children stand under what called them, in the order they began", () => {
+  const rows = rowsOf([
+    call("a"),
+    call("b"),
+    call("a1", { parent_call_id: "a" }),
+    call("b1", { parent_call_id: "b" }),
+  ]);
+
+  assert.deepEqual(rows, [
+    ["a", 0],
+    ["a1", 1],
+    ["b", 0],
+    ["b1", 1],
+  ]);
 });
 
 test("a tool without a parent belongs to the span of its agent that was open", () => {
@@ -72,38 +80,40 @@ test("a tool without a parent belongs to the span of its agent that was open", (
     call("u", { agent_name: "x", started_at: 15 }),
   ];
 
-  const rows = callRows([...spans, ...tools], new Set());
+  const rows = rowsOf([...spans, ...tools].sort((one, other) => one.started_at - other.started_at));
 
-  assert.deepEqual(
-    rows.map((row) => [row.call.call_id, row.depth]),
-    [
-      ["s1", 0],
-      ["s2", 0],
-      ["t", 1],
-      ["u", 0],
-    ],
-  );
+  assert.deepEqual(rows, [
+    ["s1", 0],
+    ["u", 0],
+    ["s2", 0],
+    ["t", 1],
+  ]);
+});
+
+test("a tool belongs to a span of its agent that began in the same millisecond", () => {
+  const tool = call("t", { agent_name: "x" });
+
+  assert.deepEqual(rowsOf([call("s", { kind: "agent", name: "x" }), tool])[1], ["t", 1]);
 });
 
 test("calls that name each other as parents are all shown", () => {
-  const rows = callRows(
-    [call("a", { parent_call_id: "b" }), call("b", { parent_call_id: "a" })],
-    new Set(),
-  );
+  const rows = rowsOf([call("a", { parent_call_id: "b" }), call("b", { parent_call_id: "a" })]);
 
-  assert.deepEqual(
-    rows.map((row) => row.call.call_id),
-    ["a", "b"],
-  );
+  assert.deepEqual(rows, [
+    ["a", 0],
+    ["b", 1],
+  ]);
 });
 
-test("a folded call hides everything below it", () => {
-  const calls = [call("a"), call("b", { parent_call_id: "a" }), call("c", { parent_call_id: "b" })];
-
-  assert.deepEqual(
-    callRows(calls, new Set(["a"])).map((row) => row.call.call_id),
-    ["a"],
+test("a chain of fifty thousand calls is a tree", () => {
+  const calls = Array.from({ length: 50_000 }, (_, at) =>
+    call(`c${at}`, { parent_call_id: at ? `c${at - 1}` : null }),
   );
+
+  const { depths, afters } = callTree(calls);
+
+  assert.equal(depths[49_999], 49_999);
+  assert.equal(afters[0], 50_000);
 });
 
 test("a node stands to the right of all that lead to it", () => {
@@ -204,13 +214,7 @@ test("a row names a process by its pid and host, and leaves the rest of its iden
     payload: { process: { id: "x", boot: "b", pid: 123, host: "vm" } },
   };
 
-  assert.equal(eventText(event), "process=123@vm");
-});
-
-test("a label of an axis stands where it has room, or not at all", () => {
-  assert.equal(labelSide(0.5, 0.4, 700), "right");
-  assert.equal(labelSide(0.98, 0.7, 700), "left"); // nothing is cut off at the edge
-  assert.equal(labelSide(0.98, 0.9, 700), null); // it would cover the one before
+  assert.equal(eventText(event), "123@vm");
 });
 
 test("edges of a graph are named from and to, or source and target", () => {
@@ -228,4 +232,53 @@ test("edges of a graph are named from and to, or source and target", () => {
       ["b", "c"],
     ],
   );
+});
+
+test("a search marks its words, and shows the text around a match that is not in the row", () => {
+  const pattern = /** @type {RegExp} */ (wordPattern(searchWords("gas (EU)")));
+  const text = `${"x".repeat(80)} prices of Gas in the (eu)`;
+
+  assert.deepEqual(
+    text.split(pattern).filter((_, at) => at % 2),
+    ["Gas", "(eu)"],
+  );
+  assert.equal(excerpt(text, pattern), `…${"x".repeat(19)} prices of Gas in the (eu)`);
+  assert.equal(excerpt("nothing", pattern), "");
+  assert.equal(wordPattern([]), null);
+});
+
+test("attempts of a call follow a failure of the same call", () => {
+  const call = (call_id, started_at, status, other = {}) => ({
+    ...{ call_id, kind: "tool", name: "search", parent_call_id: "a", agent_name: null },
+    ...{ started_at, ended_at: started_at + 5, status },
+    ...other,
+  });
+  const calls = [
+    call("s0", 0, "completed"),
+    call("s1", 10, "failed"),
+    call("elsewhere", 12, "failed", { parent_call_id: "b" }),
+    call("s2", 20, "failed"),
+    call("s3", 30, "completed"),
+    call("s4", 40, "completed"),
+  ];
+  const ids = (at) => attemptsOf(calls[at], calls).map(({ call_id }) => call_id);
+
+  assert.deepEqual(
+    [ids(0), ids(1), ids(4), ids(5)],
+    [["s0"], ["s1", "s2", "s3"], ["s1", "s2", "s3"], ["s4"]],
+  );
+});
+
+test("the values of two attempts differ by paths", () => {
+  const before = { query: "gas", page: { n: 1, size: 10 }, ids: [1, 2] };
+  const after = { query: "oil", page: { n: 1, size: 20 }, ids: [1], extra: null };
+
+  assert.deepEqual(valueChanges(before, after), [
+    { path: "query", before: "gas", after: "oil" },
+    { path: "page.size", before: 10, after: 20 },
+    { path: "ids[1]", before: 2, after: undefined },
+    { path: "extra", before: undefined, after: null },
+  ]);
+  assert.deepEqual(valueChanges(before, structuredClone(before)), []);
+  assert.deepEqual(valueChanges("a", ["a"]), [{ path: "", before: "a", after: ["a"] }]);
 });

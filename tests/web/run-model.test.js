@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
+import { Pace } from "../../src/longwatch/server/page/viewer/app/pace.js";
 import { RunModel } from "../../src/longwatch/server/page/viewer/app/run-model.js";
 import {
   betweenText,
@@ -199,4 +200,74 @@ test("a length is of the last attempt, and counts only while the run is open", (
     ["207 ms–24.0 s", "207 ms–24.0 s"],
   );
   assert.equal(lengthText(again, 99_000), "10.0 s");
+});
+
+/** @param {number} number @param {string} status */
+const toolEvent = (number, status) => ({
+  run_id: "wf-1",
+  event_id: `${number}-${status}`,
+  type: "tool_call",
+  occurred_at: number,
+  payload: { status, operation: "fetch" },
+  call_id: `c${number}`,
+});
+
+/** A running run of so many calls, whose calls take ten milliseconds to determine. @param {number} calls */
+function runOf(calls) {
+  const clock = { now: 0 };
+  const pace = new Pace(() => (clock.now += 5));
+  const model = new RunModel("wf-1", () => calls, pace);
+  const start = { run_id: "wf-1", event_id: "0", type: "workflow_start", occurred_at: 0 };
+  const events = Array.from({ length: calls }, (_, number) => toolEvent(number, "completed"));
+  model.add([{ ...start, payload: {} }, ...events]);
+  model.markCaughtUp();
+  assert.equal(model.calls().length, calls);
+  return { model, clock };
+}
+
+test("the calls of a large live run are determined again at a pace", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const { model, clock } = runOf(3000);
+  const known = model.calls();
+  let changes = 0;
+  model.watch(() => (changes += 1));
+
+  model.add([toolEvent(3001, "started")]);
+  assert.equal(model.calls(), known);
+  assert.equal(model.toolCalls.length, 3000);
+
+  const { version } = model;
+  clock.now += 1000;
+  context.mock.timers.tick(1000);
+  assert.deepEqual([changes, model.version], [2, version + 1]);
+  assert.equal(model.calls().length, 3001);
+  assert.equal(model.toolCalls.length, 3001);
+});
+
+test("a call that the page names, the end of a run and a small run do not wait", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const { model } = runOf(3000);
+  const { model: small } = runOf(20);
+
+  model.add([toolEvent(3001, "started")]);
+  small.add([toolEvent(21, "started")]);
+  assert.equal(model.calls().length, 3000);
+  assert.equal(model.call("c3001")?.status, "started");
+  assert.equal(small.calls().length, 21);
+  model.add([toolEvent(3002, "started")]);
+  assert.equal(model.callOf(toolEvent(3002, "started"))?.status, "started");
+  const end = { run_id: "wf-1", event_id: "end", type: "workflow_complete", occurred_at: 4000 };
+  model.add([{ ...end, payload: { status: "completed" } }]);
+  assert.deepEqual([model.call("c3001")?.status, model.calls().length], ["abandoned", 3002]);
+});
+
+test("work is due when eight times as long has passed as it took", () => {
+  let now = 100;
+  const pace = new Pace(() => now);
+  const due = [pace.isDue];
+
+  pace.run(() => (now += 10));
+  for (now of [110, 189, 190]) due.push(pace.isDue);
+
+  assert.deepEqual(due, [true, false, false, true]);
 });

@@ -20,11 +20,13 @@ import longwatch.model.call_links
 import longwatch.model.calls
 import longwatch.model.endings
 import longwatch.model.event
+import longwatch.model.labels
 import longwatch.model.run
 import longwatch.model.summary
 from longwatch.journal.codec import to_line
 from longwatch.journal.views import RunDetails
 from longwatch.model.event import CALL_WORDS, Event
+from longwatch.model.labels import TAGGED
 from longwatch.model.run import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
 from tests import strategies
 from tests.web.node import NodeLines, running
@@ -46,14 +48,16 @@ WORDS = _words_of(
     longwatch.model.event,
     longwatch.model.attempts,
     longwatch.model.endings,
+    longwatch.model.labels,
     longwatch.model.run,
     longwatch.model.summary,
 )
 TYPES = sorted(
-    {*strategies.RUN_TYPES, *STARTS, *ENDS, *LINE_TYPES, "TASK_copy_STARTED", "turn_started", "block"}
+    {*strategies.RUN_TYPES, *STARTS, *ENDS, *LINE_TYPES, TAGGED, "TASK_copy_STARTED", "turn_started", "block"}
 )
 FIELDS = [  # the fields that a fold reads most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
+    *("tags", "user", "session"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
     *("line_number", "after_line"),
     *("attempt", "execution", "error_code", "not_after", "not_before", "process", "processes", "warnings"),
@@ -76,7 +80,7 @@ def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
     run = fold(events)
     assert run is not None
     view = dict(vars(RunDetails.of_attempt(run, run, now_ms=now_ms)))
-    for name in ("attempt", "usage", "usage_by_agent"):  # the server totals them, because it has the prices
+    for name in ("attempt", "usage", "usage_by_agent", "failure"):  # only the server has them
         del view[name]
     return json.loads(json.dumps(view, default=vars))
 

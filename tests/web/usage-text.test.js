@@ -8,6 +8,7 @@ import { messagesOf } from "../../src/longwatch/server/page/viewer/app/messages.
 import {
   callCost,
   modelCallText,
+  sumUsage,
   usageBrief,
   usageText,
   waitedText,
@@ -36,6 +37,34 @@ const USAGE = {
 
 for (const [text, usage] of CASES)
   test(`totals are shown with their coverage: ${text}`, () => assert.equal(usageText(usage), text));
+
+const ofRun = {
+  model_calls: 3,
+  calls_with_tokens: 2,
+  priced_calls: 1,
+  input_tokens: 100,
+  output_tokens: 10,
+  cost: 0.5,
+  threads: [],
+};
+
+test("the usage of several runs adds up with its coverage", () => {
+  const unpriced = { ...ofRun, priced_calls: 0, cost: null };
+
+  assert.equal(
+    usageText(sumUsage([ofRun, null, unpriced, undefined])),
+    "220 tokens in 4 of 6 model calls; $0.50 for 1 of 6 calls, 5 have no known price",
+  );
+  assert.equal(sumUsage([unpriced]).cost, null);
+  assert.equal(sumUsage([null, undefined]), null);
+});
+
+test("counts of a thread that several turns continue are not added twice", () => {
+  const turns = [100, 250].map((tokens) => ({ ...ofRun, input_tokens: tokens, threads: ["t-1"] }));
+  const sum = sumUsage([...turns, ofRun]);
+
+  assert.deepEqual([sum.model_calls, sum.input_tokens, sum.cost], [9, 350, 1]);
+});
 
 test("a narrow column has the coverage too", () => {
   assert.deepEqual(

@@ -233,6 +233,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly details: ErrorDetail[];
+  readonly position: number | null;
   readonly retryAfterMs: number | null;
   readonly isWorthAnotherTry: boolean;
 }

@@ -25,6 +25,7 @@ export interface UsageView {
   priced_calls: number;
   currency: string;
   rates: RateView[];
+  threads: string[];
 }
 
 /** An open wait. */
@@ -106,6 +107,7 @@ export interface FeedMessage {
     | "missed"
     | "ended"
     | "run"
+    | "run_deleted"
     | "turn"
     | "block"
     | "block_delta"

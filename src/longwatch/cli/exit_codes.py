@@ -40,6 +40,8 @@ class ExitCode(IntEnum):
 
 def of_watch(result: WatchResult) -> ExitCode:
     """The outcome of the run if it is known, otherwise how the watch ended."""
+    if result.is_deleted:
+        return ExitCode.FAILED
     if result.status is Status.DIED:
         return ExitCode.DIED
     if result.lost_contact:

@@ -53,6 +53,11 @@ class WatchResult:
     ended_between: tuple[int, int | None] | None = None  # epoch ms, of a run that died
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether the run was deleted while it was watched."""
+        return self.reason is Reason.DELETED
+
+    @property
     def lost_contact(self) -> bool:
         """Whether the watch ended without knowing the status of the run."""
         return self.reason in (Reason.SILENT, Reason.UNUSABLE) or self.error is not None

@@ -10,12 +10,13 @@ from urllib.parse import unquote, urlsplit
 
 from longwatch.cli.options import Invocation
 from longwatch.cli.render.terminal import ProgressLine, remark
+from longwatch.cli.sorted_lines import sorted_lines
 from longwatch.clock import Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput, JournalUnusable, RunNotFound
 from longwatch.executions.model import Execution
 from longwatch.executions.stores.base import ExecutionStore, resolve
 from longwatch.journal.base import Arrivals, Journal
-from longwatch.journal.codec import to_line
+from longwatch.journal.deletions import find_tombstone
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import START, Event
 from longwatch.model.run import RunSummary
@@ -80,6 +81,8 @@ def find_run(journal: Journal, wanted: str) -> RunSummary:
     run = journal.find_run(wanted) if wanted not in ("", "-") else None
     if run is not None:
         return run
+    if (stone := find_tombstone(journal, wanted)) is not None:
+        raise stone.error
     if wanted in NEWEST:
         newest = journal.find_runs(WORK, limit=1).runs
         if newest:
@@ -181,10 +184,8 @@ def newest_runs_quickly(
 
 
 def event_lines(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[str]:
-    """Every event of the run as a line of JSON, in order. Lines need less memory than events."""
-    lines = [(event.order, to_line(event)) for event in read_counted(journal, run, clock=clock)]
-    lines.sort(key=lambda pair: pair[0])
-    return (line for _, line in lines)
+    """Every event of the run as a line of JSON, in order."""
+    return sorted_lines(read_counted(journal, run, clock=clock))
 
 
 SEARCHED_EXECUTIONS = 1_000  # the newest ones, for the beginning of an id

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from longwatch.errors import EventConflict
+from longwatch.errors import EventConflict, RunDeleted
 from longwatch.executions.model import (
     OPERATOR_CLOSED,
     Evidence,
@@ -36,16 +36,20 @@ def append_new(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | 
 
     An event's id states what changed, not which poller saw it or when. A table stores events by time and
     would accept the same change again from a poller that saw it a second later, so the run is read first.
+    Nothing is appended to a deleted run: the execution continues in its record alone.
     """
     if not events:
         return 0
-    stored = event_ids(journal, events[0].run_id)
-    new = [_with_ttl(event, ttl_seconds) for event in events if event.event_id not in stored]
-    if new:
-        try:
+    new: list[Event] = []
+    try:
+        stored = event_ids(journal, events[0].run_id)
+        new = [_with_ttl(event, ttl_seconds) for event in events if event.event_id not in stored]
+        if new:
             journal.append(new)
-        except EventConflict:
-            pass  # another poller appended the same change first; the rest is stored
+    except EventConflict:
+        pass  # another poller appended the same change first; the rest is stored
+    except RunDeleted:
+        return 0
     return len(new)
 
 
@@ -280,7 +284,10 @@ _REPLAYED = (JOB, SERVER, ACTION, WAVE_ADDED, WAVE_COUNT_SET)
 def unapplied_events(execution: Execution, journal: Journal) -> list[Event]:
     """The changes in the journal that are later than the last response in the record, in order."""
     last_at = execution.last_answer_at or 0
-    changes = [event for event in _read_changes(journal, execution.run_id) if event.occurred_at > last_at]
+    try:
+        changes = [event for event in _read_changes(journal, execution.run_id) if event.occurred_at > last_at]
+    except RunDeleted:
+        return []
     return sorted(changes, key=lambda event: event.order)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from longwatch.errors import InvalidCursor, LongwatchError, NotWorthAnotherTry
+from longwatch.errors import InvalidCursor, LongwatchError, NotWorthAnotherTry, RunDeleted
 from longwatch.following.inbox import Inbox
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
 from longwatch.following.progress import RunProgress
@@ -196,6 +196,9 @@ class Follower:
         except _Over as over:
             self._leave()
             yield self._end(over.ended)
+        except RunDeleted as error:
+            self._leave()
+            yield self._end(Ended(Reason.DELETED, self._progress.status, str(error), START))
         except NotWorthAnotherTry as error:
             self._leave()
             yield self._end(Ended(Reason.UNUSABLE, self._progress.status, str(error), START))
@@ -265,8 +268,8 @@ class Follower:
     async def _wait(self, until: float | None) -> None:
         """Wait for a change, or until this time of the loop. Raises if there was no event for too long."""
         self._check()
-        if self._silent_after is not None and not self._inbox.pages:  # with pages, `_check` would not end it
-            silent_at = self._news_at + self._silent_after
+        if self._may_be_silent and not self._inbox.pages:  # with pages, `_check` would not end it
+            silent_at = self._news_at + (self._silent_after or 0.0)
             until = silent_at if until is None else min(until, silent_at)
         if until is None:
             await self._inbox.wait()
@@ -282,7 +285,7 @@ class Follower:
         """Raise if the watch is over for a reason of its own."""
         if self._inbox.stopped is not None:
             raise _Over(Ended(self._inbox.stopped, self._progress.status, None, START))
-        if self._silent_after is None:
+        if self._silent_after is None or not self._may_be_silent:
             return
         quiet = self._hub.now() - self._news_at
         if quiet >= self._silent_after and not self._inbox.pages:
@@ -290,6 +293,11 @@ class Follower:
             trouble = f"; the journal did not respond: {error}" if error else ""
             text = f"no event for {quiet:.0f} s{trouble}; the run stays open"
             raise _Over(Ended(Reason.SILENT, self._progress.status, text, START))
+
+    @property
+    def _may_be_silent(self) -> bool:
+        """Whether a time without events ends the watch. A run that waits has none to report."""
+        return self._silent_after is not None and not self._progress.is_waiting
 
     def _leave(self) -> None:
         if self._channel is not None:

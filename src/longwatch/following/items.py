@@ -17,6 +17,7 @@ class Reason(StrEnum):
     NO_SUBSCRIBERS = "no_subscribers"  # the last subscriber has left
     STOPPED = "stopped"  # the caller stopped it
     SILENT = "silent"  # no event for too long: the watch gave up, and the run stays open
+    DELETED = "deleted"  # the run was deleted; `message` states when and by whom
     UNUSABLE = "unusable"  # the journal cannot be read, and a retry would not help
 
 

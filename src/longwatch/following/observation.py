@@ -242,7 +242,9 @@ def _facts_of(run: RunSummary) -> tuple[Lifecycle, Order, int | None]:
 
 def _widen(query: RunQuery) -> RunQuery:
     """A query that also returns the runs that may have died since their last event."""
-    return replace(query, status=OPEN_OR_DIED) if query.status is Status.DIED else query
+    if Status.DIED not in query.statuses:
+        return query
+    return replace(query, status=query.statuses | OPEN_OR_DIED)
 
 
 def _with_leftovers(found: Liveness) -> Liveness:

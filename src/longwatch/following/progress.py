@@ -13,6 +13,7 @@ from longwatch.model.endings import is_activity
 from longwatch.model.event import Event, Order, number_of
 from longwatch.model.numbering import NO_NUMBERS, NumberSet
 from longwatch.model.run import Ending, ProducerNumbers, Status
+from longwatch.model.waiting import WAIT_TYPES, Wait, Waits, merge_waits, open_waits
 
 
 class ProducerProgress:
@@ -67,7 +68,7 @@ class ProducerProgress:
 class RunProgress:
     """What a watch has seen of a run. It grows with the events that are added."""
 
-    __slots__ = ("active_at", "ending", "last", "lifecycle", "tallies", "whole")
+    __slots__ = ("active_at", "ending", "last", "lifecycle", "tallies", "waits", "whole")
 
     def __init__(self, *, whole: bool = False) -> None:
         self.whole = whole  # no event before the first one that was added is missing
@@ -76,6 +77,7 @@ class RunProgress:
         self.lifecycle: Lifecycle = NO_FACTS
         self.ending: Ending | None = None  # of the last attempt
         self.tallies: dict[str, ProducerProgress] = {}
+        self.waits: Waits = ()
 
     def add(self, events: Sequence[Event]) -> None:
         """Add events of one page, which are in their order."""
@@ -89,6 +91,8 @@ class RunProgress:
                 facts.append(event)
                 if event.type == CLOSED:
                     self._closed(event)
+            elif event.type in WAIT_TYPES:
+                self.waits = merge_waits(self.waits, (Wait.of(event),))
         if events:
             active_at = next((event.occurred_at for event in reversed(events) if is_activity(event)), None)
             self._see(events[-1].order, active_at)
@@ -101,6 +105,7 @@ class RunProgress:
         if other.last is not None:
             self._see(other.last, other.active_at)
         self._learn(other.lifecycle)
+        self.waits = merge_waits(self.waits, other.waits)
         for producer, tally in other.tallies.items():
             self._tally(producer).merge(tally)
 
@@ -124,6 +129,16 @@ class RunProgress:
         if self.ending is not None:
             return self.ending.status
         return Status.PENDING if self.last is None else Status.RUNNING
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the run waits for something, so that no event is expected."""
+        if not self.waits or self.ending is not None:
+            return False
+        closed = {producer for _, producer in self.lifecycle.closed}
+        attempts = self.lifecycle.attempts
+        start = attempts[-1].start if len(attempts) > 1 else None
+        return bool(open_waits(self.waits, closed=closed, began=start[0] if start else 0))
 
     @property
     def is_complete(self) -> bool:

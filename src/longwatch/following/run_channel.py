@@ -9,15 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from longwatch.errors import LongwatchError, WorthAnotherTry
+from longwatch.errors import LongwatchError, RunDeleted, WorthAnotherTry
 from longwatch.following.drain import Drain
 from longwatch.following.inbox import Inbox
 from longwatch.following.items import Ended, Reason
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.following.progress import RunProgress
+from longwatch.journal.deletions import tombstone_from
 from longwatch.model.attempts import NO_FACTS
 from longwatch.model.endings import is_activity
-from longwatch.model.event import START, Cursor, Order, Page
+from longwatch.model.event import RUN_DELETED, START, Cursor, Order, Page
 from longwatch.model.liveness import Liveness, Observation
 from longwatch.model.process import Presence, ProcessIdentity
 from longwatch.model.run import Status
@@ -197,7 +198,11 @@ class RunChannel:
         return self.requested
 
     def receive(self, page: Page) -> None:
-        """Distribute new events."""
+        """Distribute new events, or end with the arrival that reports the deletion of the run."""
+        deleted = next((event for event in page.events if event.type == RUN_DELETED), None)
+        if deleted is not None:
+            self.failed(tombstone_from(deleted).error)
+            return
         self.progress.add(page.events)
         for inbox in list(self.inboxes):
             if not inbox.put(page) and inbox.is_settled:
@@ -222,7 +227,7 @@ class RunChannel:
 
     def failed(self, error: LongwatchError) -> None:
         """The source cannot poll, and a retry would not help."""
-        self.finish(Reason.UNUSABLE, str(error))
+        self.finish(Reason.DELETED if isinstance(error, RunDeleted) else Reason.UNUSABLE, str(error))
 
     def finish(self, reason: Reason, message: str | None, status: Status | None = None) -> None:
         """End every follower, once it has consumed its inbox."""
@@ -331,6 +336,8 @@ class RunChannel:
                 death.poll = self.request_poll()
             else:  # its outbox has events that may still state how it ended
                 self._hub.timers.schedule(self, self._hub.now() + RECHECK_SECONDS)
+        elif isinstance(found, RunDeleted):
+            self.failed(found)
         elif isinstance(found, WorthAnotherTry):
             self._writing = self._writing.failed()
             self._hub.timers.schedule(self, self._hub.now() + (self._writing.delay or 0.0))

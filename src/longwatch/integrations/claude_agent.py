@@ -1,4 +1,4 @@
-"""Records the Claude Agent SDK from its messages: queries, tools of Claude Code, subagents and model calls.
+"""Records the Claude Agent SDK from its messages: queries, tools, subagents, model calls and approvals.
 
 Claude Code runs in a process of its own. Its messages state when a tool is called and what it returned; a
 model call is known only from its response, so it is timed from the first block of that to the last.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,7 @@ from claude_agent_sdk import (
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.call_tracker import CallTracker
 from longwatch.recording.calls import report_fault
+from longwatch.recording.waiting import ActiveWait
 
 AGENT_NAME = "claude"
 SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code writes itself
@@ -143,21 +145,46 @@ def _usage(usage: Mapping[str, Any] | None) -> ModelUsage | None:
     )
 
 
+def _with_waits(options: Any, record_of: Callable[[], QueryRecord | None]) -> Any:
+    """The options, with a permission callback during which the run waits for an approval."""
+    decide = options.can_use_tool if options is not None else None
+    if decide is None:
+        return options
+
+    @functools.wraps(decide)
+    async def recorded(tool_name: str, tool_input: dict[str, Any], context: Any) -> Any:
+        record = record_of()
+        tool = tracker.scope_of((record, context.tool_use_id)) if record is not None else None
+        async with ActiveWait("approval", detail=tool_name, scope=tool or tracker.scope_of(record)):
+            return await decide(tool_name, tool_input, context)
+
+    return replace(options, can_use_tool=recorded)
+
+
 _records: WeakKeyDictionary[Any, QueryRecord] = WeakKeyDictionary()  # the last query of each client
 
 
 def _record_query(query: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
     @functools.wraps(query)
-    async def recorded(*, prompt: Any, **options: Any) -> AsyncIterator[Any]:
+    async def recorded(*, prompt: Any, options: Any = None, **others: Any) -> AsyncIterator[Any]:
         record = QueryRecord(prompt)
         try:
-            async for message in query(prompt=prompt, **options):
+            asked = _with_waits(options, lambda: record)
+            async for message in query(prompt=prompt, options=asked, **others):
                 record.add(message)
                 yield message
         except BaseException as error:
             record.end(error=None if isinstance(error, GeneratorExit) else error)
             raise
         record.end()
+
+    return recorded
+
+
+def _record_init(initialize: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(initialize)
+    def recorded(self: Any, options: Any = None, *args: Any, **others: Any) -> None:
+        initialize(self, _with_waits(options, lambda: _records.get(self)), *args, **others)
 
     return recorded
 
@@ -196,5 +223,6 @@ def install() -> None:
     """Wrap the function and the methods of the client that return messages."""
     if not hasattr(ClaudeSDKClient.query, "__wrapped__"):
         claude_agent_sdk.query = _record_query(claude_agent_sdk.query)
+        ClaudeSDKClient.__init__ = _record_init(ClaudeSDKClient.__init__)
         ClaudeSDKClient.query = _record_client_query(ClaudeSDKClient.query)
         ClaudeSDKClient.receive_messages = _record_messages(ClaudeSDKClient.receive_messages)

@@ -17,6 +17,8 @@ from typing import Any
 
 from longwatch.errors import MissingExtra
 from longwatch.model.event import run_duration_ms
+from longwatch.model.model_calls import CountedCall
+from longwatch.model.usage import has_counts
 from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import Capture, message_limits
 from longwatch.recording.decorators import ambient_scope
@@ -29,6 +31,7 @@ from longwatch.telemetry.span import Attributes, SpanData
 from longwatch.telemetry.span_events import (
     EVENT_TYPES,
     MESSAGE_KINDS,
+    RECORDED_BY,
     SpanReading,
     content_of,
     describe_span,
@@ -332,8 +335,9 @@ class LongwatchSpanProcessor(SpanProcessor):
             opened.agent_name = title_of(reading, span.name, span.attributes)
         payload = {**outcome_of(span), **describe_span(reading, span, ended=True)}
         if reading.kind is SpanKind.MODEL:
-            first = find_repeated(opened.run.run_id, payload.get("response_id"), span.span_id)
-            payload |= {"same_as": first} if first is not None else {}
+            times = span.started_at, span.ended_at
+            record = CountedCall(span.span_id, RECORDED_BY, has_counts(payload), *times)
+            payload |= find_repeated(opened.run.run_id, payload.get("response_id"), record).fields()
         content = self._content(reading, span, opened, ended=True)
         self._record(span, reading, opened, payload | content, ended=True)
 

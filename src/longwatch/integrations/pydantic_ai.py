@@ -1,4 +1,4 @@
-"""Records pydantic-ai: runs of agents, model requests and tool calls, through a capability.
+"""Records pydantic-ai: runs of agents, model requests, tool calls and approvals, through a capability.
 
 A capability sees arguments and results as Python values, in the context of the step. pydantic-ai has no
 default for the capabilities of all agents, so agents are created with it. For agents that exist already,
@@ -8,6 +8,8 @@ default for the capabilities of all agents, so agents are created with it. For a
 from __future__ import annotations
 
 import functools
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,13 +19,18 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
 from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.tools import DeferredToolRequests
 
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.calls import report_fault
+from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call
 from longwatch.recording.open_call import CallBlock
+from longwatch.recording.scope import SCOPE, RecordingScope
+from longwatch.recording.waiting import ActiveWait
 from longwatch.telemetry.messages import decode_json
 
+MAX_WAITS = 1_000  # beyond that the oldest are dropped
 PROVIDERS = {  # pydantic-ai's names, where the GenAI conventions have others
     "bedrock": "aws.bedrock",
     "azure": "azure.ai.openai",
@@ -47,9 +54,13 @@ class RecordingCapability(AbstractCapability[Any]):
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
         name = (ctx.agent.name if ctx.agent is not None else None) or "agent"
         given = {"user_prompt": ctx.prompt} if ctx.prompt is not None else None
+        outer = SCOPE.get() or ambient_scope()
+        _end_waits(ctx.messages)
         with CallBlock("agent", name, input=given, fields={"conversation_id": ctx.conversation_id}) as block:
             result = await handler()
             block.output = result.output
+        if outer is not None and isinstance(result.output, DeferredToolRequests):
+            _begin_waits(result.output, outer)
         return result
 
     async def wrap_tool_execute(
@@ -80,6 +91,33 @@ class RecordingCapability(AbstractCapability[Any]):
             MODEL_CALL_LAYER.reset(token)
         call.succeed(**_read_response(response))
         return response
+
+
+_waits: OrderedDict[str, ActiveWait] = OrderedDict()  # by the id of the deferred call
+_waits_lock = threading.Lock()
+
+
+def _begin_waits(requests: DeferredToolRequests, scope: RecordingScope) -> None:
+    """The run around the agent waits for approvals, and for results of tools that are executed elsewhere."""
+    reasons = (("approval", requests.approvals), ("tool result", requests.calls))
+    with _waits_lock:
+        for reason, deferred in reasons:
+            for call in deferred:
+                wait = ActiveWait(reason, detail=call.tool_name, scope=scope).begin()
+                _waits[call.tool_call_id] = wait
+        while len(_waits) > MAX_WAITS:
+            _waits.popitem(last=False)
+
+
+def _end_waits(history: Sequence[ModelMessage]) -> None:
+    """A run that continues these messages has the results of the calls that they deferred."""
+    if not _waits:
+        return
+    with _waits_lock:
+        for part in chain.from_iterable(message.parts for message in history):
+            wait = _waits.pop(getattr(part, "tool_call_id", None) or "", None)
+            if wait is not None:
+                wait.end()
 
 
 def _begin_request(request: Any) -> ModelCall | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from strands import Agent
@@ -15,6 +16,7 @@ from strands.hooks import (
     BeforeModelCallEvent,
     BeforeToolCallEvent,
 )
+from strands.middleware import InvokeModelStage
 
 from longwatch.integrations.scoped_calls import ScopedCalls
 from longwatch.model.usage import ModelUsage
@@ -63,6 +65,17 @@ def on_model_start(event: Any) -> None:
             "parameters": {**parameters, "tools": tools} if tools else parameters or None,
         },
     )
+
+
+async def count_chunks(context: Any, call_next: Callable[[Any], AsyncGenerator[Any, None]]) -> Any:
+    """A middleware that passes the events of a model on. The first content is the first token."""
+    key = (id(context.agent), "model")
+    async with aclosing(call_next(context)) as events:
+        async for event in events:
+            chunk = event.get("event") if isinstance(event, dict) else None
+            if isinstance(chunk, dict) and "contentBlockDelta" in chunk:
+                calls.chunk(key)
+            yield event
 
 
 def on_model_end(event: Any) -> None:
@@ -147,6 +160,7 @@ def _record_init(initialize: Callable[..., None]) -> Callable[..., None]:
         initialize(self, *args, **options)
         for event, handle in HANDLERS.items():
             self.hooks.add_callback(event, _quiet(handle))
+        self.add_middleware(InvokeModelStage, count_chunks)
 
     return recorded
 

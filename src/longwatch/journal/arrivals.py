@@ -6,8 +6,9 @@ order of arrival, so a reader that stops inside a page may have handled some pos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from operator import lt
 
 from longwatch.errors import InvalidCursor
@@ -138,6 +139,11 @@ def is_in_order(events: Sequence[Event]) -> bool:
             return False
         previous = event.occurred_at
     return True
+
+
+def last_events(events: Iterable[Event], limit: int) -> list[Event]:
+    """The last so many of these events, in their order."""
+    return nlargest(limit, events, key=lambda event: event.order)[::-1]
 
 
 def is_position(text: str) -> bool:

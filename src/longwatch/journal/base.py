@@ -10,6 +10,7 @@ from typing import Protocol, Self, runtime_checkable
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.codec import payload_size
 from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.retention import RetentionRule
 from longwatch.model.run import RunSummary
 from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.storage.change_signal import ChangeSignal, OnChange
@@ -176,8 +177,19 @@ class ScansRuns(Protocol):
 
 
 @runtime_checkable
+class ReadsLast(Protocol):
+    """A journal that reads the end of a run without the rest of it. Optional."""
+
+    def read_last(self, run_id: str, limit: int) -> Sequence[Event]:
+        """The last `limit` events of the run in their order. Expired events are not returned."""
+
+
+@runtime_checkable
 class Prunes(Protocol):
     """A journal that deletes old events on request. Optional."""
 
     def prune(self, before_ms: int, *, batch: int = 1000) -> int:
         """Delete events that occurred before this time, in small transactions; return their number."""
+
+    def expire(self, rules: Sequence[RetentionRule], *, batch: int = 1000) -> int:
+        """Delete the ended runs that the rules let expire, in small transactions; return their events."""

@@ -21,7 +21,7 @@ from sys import getsizeof
 from typing import Any, NoReturn
 
 from longwatch.errors import InvalidEvent, InvalidInput
-from longwatch.model.event import UNREADABLE, Event
+from longwatch.model.event import RUN_DELETED, UNREADABLE, Event
 
 DIGEST_HEX_DIGITS = 32  # 128 bits: detects damage, does not stop an adversary
 MAX_LEVELS = 100  # of nested maps and lists; not every parser reads deeper text
@@ -166,6 +166,8 @@ def from_wire(value: Mapping[str, Any]) -> Event:
     for name in _REQUIRED:
         if name not in given:
             raise InvalidInput(f"field {name} is missing")
+    if given["type"] == RUN_DELETED:
+        raise InvalidInput(f"the type {RUN_DELETED} is reserved; delete a run with `longwatch delete`")
     _check_fields(given, _TEXTS, str, "text")
     _check_fields(given, _WHOLE_NUMBERS, int, "an integer")
     _check_fields(given, ("payload",), dict, "an object")

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
-from longwatch.journal.arrivals import Arrival, ArrivalCursor, is_position, page_of
+from longwatch.journal.arrivals import Arrival, ArrivalCursor, is_position, last_events, page_of
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, PAGE_BYTES, ClosesOnExit, RunPage
 from longwatch.journal.codec import decode_payload, payload_size, payload_text, same_content
+from longwatch.journal.deletions import Tombstone, check_deletion, raise_deleted
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary, summarise
 from longwatch.model.run_query import ALL_RUNS, RunQuery
@@ -31,9 +32,10 @@ class MemoryJournal(ClosesOnExit):
         self._clock = clock
         self._lock = threading.Lock()
         self._by_id: dict[str, Event] = {}
-        self._arrived: list[Arrival] = []  # position 1 is the first
+        self._arrived: list[Arrival] = []
         self._runs: dict[str, list[Arrival]] = {}
         self._summaries: dict[str, RunSummary] = {}
+        self._tombstones: dict[str, Tombstone] = {}
         self._position = 0
         self._signal = LocalSignal()
         self._heartbeats: dict[str, int] = {}
@@ -43,12 +45,14 @@ class MemoryJournal(ClosesOnExit):
         with self._lock:
             fresh: list[Event] = []
             conflicts: list[str] = []
+            deleted: dict[str, Tombstone] = {}
             for event in stored:
+                if event.run_id in self._tombstones:
+                    deleted[event.run_id] = self._tombstones[event.run_id]
+                    continue
                 first = self._by_id.setdefault(event.event_id, event)
                 if first is event:
-                    self._position += 1
-                    self._arrived.append((self._position, event))
-                    self._runs.setdefault(event.run_id, []).append((self._position, event))
+                    self._runs.setdefault(event.run_id, []).append(self._arrive(event))
                     fresh.append(event)
                 elif not same_content(first, event):
                     conflicts.append(event.event_id)
@@ -56,21 +60,55 @@ class MemoryJournal(ClosesOnExit):
                 before = self._summaries.get(run_id)
                 self._summaries[run_id] = before.merged(summary) if before else summary
         self._signal.notify()
+        raise_deleted(deleted.values())
         if conflicts:
             raise EventConflict(conflicts)
+
+    def _arrive(self, event: Event) -> Arrival:
+        self._position += 1
+        self._arrived.append((self._position, event))
+        return self._arrived[-1]
+
+    def delete_run(self, run_id: str, *, by: str, force: bool = False) -> Tombstone:
+        with self._lock:
+            run = self._summaries.get(run_id)
+            kind, status = (None, None) if run is None else (run.kind, run.status)
+            check_deletion(run_id, kind, status, self._tombstones.get(run_id), force=force)
+            events = [event for _, event in self._runs.pop(run_id, [])]
+            del self._summaries[run_id]
+            for event in events:
+                del self._by_id[event.event_id]
+            self._arrived = [arrival for arrival in self._arrived if arrival[1].run_id != run_id]
+            stone = Tombstone(run_id=run_id, deleted_at=self._clock.now_ms(), by=by).with_removed(events)
+            self._tombstones[run_id] = stone
+            self._arrive(stone.arrival)
+        self._signal.notify()
+        return stone
+
+    def tombstone(self, run_id: str) -> Tombstone | None:
+        with self._lock:
+            return self._tombstones.get(run_id)
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
         start = ArrivalCursor.of(after)
         with self._lock:
-            arrived = self._runs.get(run_id, [])
-            new = arrived[bisect_right(arrived, start.position, key=lambda pair: pair[0]) :]
+            if run_id in self._tombstones:
+                raise self._tombstones[run_id].error
+            new = _after(self._runs.get(run_id, []), start.position)
         unexpired = [pair for pair in self._unexpired(new) if pair[0] not in start.beyond]
         if not unexpired:
             return Page([], after)
         page = first_page(unexpired, limit)
         return page_of(start, page, end=start.up_to(page[-1][0]), more=len(unexpired) > len(page))
+
+    def read_last(self, run_id: str, limit: int) -> Sequence[Event]:
+        with self._lock:
+            if run_id in self._tombstones:
+                raise self._tombstones[run_id].error
+            arrived = list(self._runs.get(run_id, ()))
+        return last_events((event for _, event in self._unexpired(arrived)), limit)
 
     def last_arrival(self) -> int:
         with self._lock:
@@ -78,7 +116,7 @@ class MemoryJournal(ClosesOnExit):
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         with self._lock:
-            new = self._arrived[after:]
+            new = _after(self._arrived, after)
         return first_page(self._unexpired(new), limit)
 
     def _unexpired(self, arrivals: Sequence[Arrival]) -> list[Arrival]:
@@ -109,6 +147,10 @@ class MemoryJournal(ClosesOnExit):
 
     def close(self) -> None:
         """A named journal stays open for its other users in this process."""
+
+
+def _after(arrivals: Sequence[Arrival], position: int) -> Sequence[Arrival]:
+    return arrivals[bisect_right(arrivals, position, key=lambda pair: pair[0]) :]
 
 
 def first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:

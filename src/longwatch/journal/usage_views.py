@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
@@ -73,14 +73,23 @@ class UsageView:
     priced_calls: Annotated[int, JsonSchema("Calls whose cost is in the sum.")]
     currency: str
     rates: Annotated[list[RateView], JsonSchema("Of the models with a known price, to price single calls.")]
+    threads: Annotated[
+        list[str],
+        JsonSchema("Whose counts are cumulative: of several usages with one of these, the highest counts."),
+    ]
 
     @classmethod
     def of(cls, usage: Usage, prices: Prices = NO_PRICES) -> UsageView | None:
         """The sums of a usage; None without a model call."""
-        return cls.of_totals(totals(usage, prices), _rates(usage, prices)) if usage else None
+        if not usage:
+            return None
+        threads = {report.thread for report in usage.reports.values() if report.thread and report.models}
+        return cls.of_totals(totals(usage, prices), _rates(usage, prices), sorted(threads))
 
     @classmethod
-    def of_totals(cls, sums: UsageTotals, rates: list[RateView] | None = None) -> UsageView:
+    def of_totals(
+        cls, sums: UsageTotals, rates: Sequence[RateView] = (), threads: Sequence[str] = ()
+    ) -> UsageView:
         return cls(
             model_calls=sums.model_calls,
             calls_with_tokens=sums.calls_with_tokens,
@@ -92,7 +101,8 @@ class UsageView:
             cost=None if sums.cost is None else float(sums.cost),
             priced_calls=sums.priced_calls,
             currency=CURRENCY,
-            rates=rates or [],
+            rates=list(rates),
+            threads=list(threads),
         )
 
 

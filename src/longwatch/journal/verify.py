@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from longwatch.clock import iso_from_ms
 from longwatch.journal.codec import digest
+from longwatch.journal.deletions import Tombstone
 from longwatch.model.event import UNREADABLE, Event, number_of
 from longwatch.model.numbering import NumberSet
 
@@ -24,12 +25,13 @@ class Completeness(StrEnum):
     COMPLETE = "complete"
     OPEN = "open"
     EXPIRED = "expired"
+    DELETED = "deleted"
     MISSING = "missing"
     ALTERED = "altered"
 
     @property
     def is_damage(self) -> bool:
-        """Whether events are missing or altered, instead of not yet written or expired."""
+        """Whether events are missing or altered, instead of not yet written, expired or deleted."""
         return self in (Completeness.MISSING, Completeness.ALTERED)
 
 
@@ -90,10 +92,18 @@ class Verification:
     unreadable: tuple[int | str, ...] = ()  # positions of events of which not even the number can be decoded
     uncounted: int = 0  # events in the journal's count that are neither stored nor numbered
     expired_before: int | None = None  # epoch ms; older events were deleted
+    tombstone: Tombstone | None = None  # the whole run was deleted
+
+    @classmethod
+    def of_deleted(cls, tombstone: Tombstone) -> Verification:
+        """The verification of a run that was deleted."""
+        return cls(producers=(), unnumbered=0, tombstone=tombstone)
 
     @property
     def answer(self) -> Completeness:
         """The most severe result of all producers; open without any producer."""
+        if self.tombstone is not None:
+            return Completeness.DELETED
         answers = [each.answer for each in self.producers]
         if self.expired_before is not None:
             answers.append(Completeness.EXPIRED)

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
+from longwatch.journal.deletions import Tombstone
 from longwatch.journal.usage_views import CallUsage, UsageView, WaitView, model_call_fields, usage_by_agent
+from longwatch.model.failures import Failure, FailureGroup, failure_of
 from longwatch.model.json_schema import OPEN, STRICT, JsonSchema
 from longwatch.model.prices import NO_PRICES, Prices, totals
 from longwatch.model.run import Call, Condition, Run, RunSummary, conditions
@@ -65,6 +67,50 @@ class AttemptView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailureView:
+    """Why a run failed, and where."""
+
+    __pydantic_config__ = STRICT
+
+    error: Annotated[str, JsonSchema("The first line.")]
+    error_class: Annotated[str | None, JsonSchema("The exception, if the error begins with one.")]
+    call: Annotated[str | None, JsonSchema("The call that failed with this error.")]
+    call_kind: str | None
+    agent_name: str | None
+    group: Annotated[str, JsonSchema("The same for runs that failed alike.")]
+
+    @classmethod
+    def of(cls, failure: Failure) -> FailureView:
+        call = failure.call
+        return cls(
+            error=failure.error,
+            error_class=failure.error_class,
+            call=call.name if call else None,
+            call_kind=call.kind if call else None,
+            agent_name=call.agent_name if call else None,
+            group=failure.group,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureGroupView(FailureView):
+    """Runs of a list that failed alike, with the error of the newest."""
+
+    status: StatusWord
+    run_ids: Annotated[list[str], JsonSchema("The newest first.")]
+    since: Annotated[int, JsonSchema("When the first of them ended, epoch ms.")]
+
+    @classmethod
+    def of_group(cls, group: FailureGroup) -> FailureGroupView:
+        return cls(
+            **vars(FailureView.of(group.failure)),
+            status=group.failure.status.value,
+            run_ids=list(group.run_ids),
+            since=group.since,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunLine:
     """A run as one line of a list, with the status of its last attempt. Times are epoch milliseconds."""
 
@@ -82,8 +128,13 @@ class RunLine:
     duration_between: Annotated[Interval | None, JsonSchema("How long it ran if it died, in ms; else null.")]
     events: int
     agents: list[str]
+    tools: Annotated[list[str], JsonSchema("Names of called tools, at most 30.")]
+    tags: list[str]
+    user: str | None
+    session: Annotated[str | None, JsonSchema("As the program names it: it groups runs.")]
     failed_calls: int
     error: str | None
+    failure: Annotated[FailureView | None, JsonSchema("Of a run that failed, died or ended partial.")]
     warning_count: Annotated[int, JsonSchema("Warnings in the terminal event, as of an execution.")]
     last_event_type: str
     last_event_at: int
@@ -117,8 +168,13 @@ def summary_fields(run: RunSummary, *, now_ms: int, prices: Prices = NO_PRICES) 
         "duration_between": run.duration_between,
         "events": run.events,
         "agents": sorted(run.agents),
+        "tools": sorted(run.tools),
+        "tags": sorted(run.tags),
+        "user": run.labels.user,
+        "session": run.labels.session,
         "failed_calls": run.failed_calls,
         "error": run.error,
+        "failure": FailureView.of(failure) if (failure := failure_of(run)) is not None else None,
         "warning_count": run.warning_count,
         "last_event_type": run.last_event_type,
         "last_event_at": run.last_event_at,
@@ -149,6 +205,7 @@ class RunList:
     cursor: Annotated[str | None, JsonSchema("For `after`; null at the end.")]
     hint: Annotated[str | None, JsonSchema("Which runs of other producers may be missing, and what to do.")]
     usage: Annotated[UsageView | None, JsonSchema("Of these runs together; null without a model call.")]
+    failures: Annotated[list[FailureGroupView], JsonSchema("Two or more of these runs that failed alike.")]
 
 
 def usage_of_runs(runs: Iterable[RunSummary], prices: Prices = NO_PRICES) -> UsageView | None:
@@ -172,6 +229,8 @@ class CallView:
     ended_at: int | None
     duration_ms: float | None
     error: str | None
+    input_preview: Annotated[str | None, JsonSchema("What distinguishes the arguments, on one line.")]
+    output_preview: Annotated[str | None, JsonSchema("The beginning of the result, on one line.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +260,8 @@ def call_fields(call: Call, *, run_has_ended: bool, prices: Prices = NO_PRICES) 
         "ended_at": call.end.at if call.end else None,
         "duration_ms": call.duration_ms,
         "error": call.end.error if call.end else None,
+        "input_preview": call.input_preview,
+        "output_preview": call.output_preview,
     }
     if call.kind == "model" and (facts := call.model) is not None:
         fields |= model_call_fields(facts, prices)
@@ -346,14 +407,31 @@ class ProducerVerificationView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TombstoneView:
+    """What is left of a deleted run. `digest` covers its removed events in order of arrival."""
+
+    __pydantic_config__ = STRICT
+
+    deleted_at: int
+    by: str
+    events: int
+    digest: str
+
+    @classmethod
+    def of(cls, stone: Tombstone) -> TombstoneView:
+        return cls(deleted_at=stone.deleted_at, by=stone.by, events=stone.events, digest=stone.digest)
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerificationView:
     """Whether every event of a run is stored as it was written."""
 
     __pydantic_config__ = STRICT
 
     run_id: str
-    answer: Literal["complete", "open", "expired", "missing", "altered"]
+    answer: Literal["complete", "open", "expired", "deleted", "missing", "altered"]
     expired_before: int | None
+    deleted: TombstoneView | None
     unnumbered: int
     unreadable: list[int | str]
     uncounted: int
@@ -365,6 +443,7 @@ class VerificationView:
             run_id=run_id,
             answer=found.answer.value,
             expired_before=found.expired_before,
+            deleted=None if found.tombstone is None else TombstoneView.of(found.tombstone),
             unnumbered=found.unnumbered,
             unreadable=list(found.unreadable),
             uncounted=found.uncounted,

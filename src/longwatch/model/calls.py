@@ -7,24 +7,29 @@ ID are one call that was recorded twice; see `model.model_calls`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from operator import itemgetter
 
 from longwatch.model.call_links import CALL_LINK, Links, resolve_parents
 from longwatch.model.event import (
-    AgentSpan,
+    TOOL_NAMES,
     Event,
     Order,
-    ToolCall,
     duration_of,
     end_status,
     error_of,
+    plain_payload,
     text_of,
     tool_status,
 )
 from longwatch.model.model_calls import SPAN_LAYER, ModelFacts, name_of_model
+from longwatch.model.preview import input_preview, one_line, other_fields_preview, output_preview
 
+MARK_TYPES = frozenset(
+    {"tool_call", "agent_start", "agent_end", "model_call", "node_start", "node_stop", "block"}
+)
 ABANDONED = "abandoned"  # the status of a call without an end in a run that has ended
 
 CallSubject = tuple[str, str]  # the kind and the subject of a call; pairs calls without an ID
@@ -43,6 +48,8 @@ class Mark:
     duration_ms: float | None = None
     error: str | None = None
     model: ModelFacts | None = None  # of a call of a model
+    input_preview: str | None = None
+    output_preview: str | None = None
 
     @property
     def at(self) -> int:
@@ -53,6 +60,11 @@ class Mark:
     def is_start(self) -> bool:
         """Whether this is the start of the call, not its end."""
         return self.status == "started"
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is the end of a model call with the tokens that count."""
+        return self.model is not None and not self.is_start and self.model.is_counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +137,47 @@ class Call:
         facts = [mark.model for mark in (self.end, self.start) if mark is not None and mark.model is not None]
         return facts[0].completed(facts[-1]) if facts else None
 
+    @property
+    def input_preview(self) -> str | None:
+        """The arguments that distinguish the call, on one line."""
+        return self.first.input_preview or (self.end.input_preview if self.end else None)
+
+    @property
+    def output_preview(self) -> str | None:
+        """The beginning of its result, on one line."""
+        return self.end.output_preview if self.end else None
+
+    @property
+    def preview(self) -> str:
+        """What distinguishes the call from its siblings: its arguments, and its error or its result."""
+        outcome = one_line(self.end.error) if self.end and self.end.error else self.output_preview
+        return " → ".join(part for part in (self.input_preview, outcome) if part)
+
     def merged(self, other: Call) -> Call:
-        """Both parts of the same call; of two starts or two ends the earlier counts."""
+        """Both parts of the same call; the earlier start counts, and the end with the usage."""
         return Call(self.call_id, _earlier(self.start, other.start), _earlier(self.end, other.end))
 
 
 def _earlier(one: Mark | None, other: Mark | None) -> Mark | None:
     if one is None or other is None:
         return one or other
-    return one if one.order <= other.order else other
+    return min(one, other, key=lambda mark: (not mark.is_counted, mark.order))
 
 
 def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
     """The start or end in this event, and the subject to pair it by without a call ID."""
-    payload = event.payload
+    if event.type not in MARK_TYPES:
+        return None
+    payload = plain_payload(event)
+    agent_name = event.agent_name or text_of(payload, "agent_name")
     model: ModelFacts | None = None
     match event.type:
         case "tool_call":
-            tool = ToolCall.of(event)
-            kind, name, status = "tool", tool.operation, tool.status
-            about = f"{tool.agent_name or ''}/{name}"
+            kind, name, status = "tool", text_of(payload, *TOOL_NAMES) or "tool", tool_status(payload)
+            about = f"{agent_name or ''}/{name}"
         case "agent_start" | "agent_end":
-            span = AgentSpan.of(event)
-            kind, name, status = "agent", span.agent_name, span.status
+            kind, name = "agent", agent_name or text_of(payload, "node_name") or "agent"
+            status = end_status(payload) if event.type == "agent_end" else "started"
             about = name
         case "model_call":
             kind, name, status = "model", name_of_model(payload), tool_status(payload)
@@ -167,16 +197,23 @@ def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
                 return None
         case _:
             return None
+    given = input_preview(event.type, payload)
+    result = None if status == "started" else output_preview(payload)
+    if given is None and result is None:
+        other = other_fields_preview(event.type, payload)
+        given, result = (other, None) if status == "started" else (None, other)
     mark = Mark(
         order=event.order,
         kind=kind,
         name=name,
         status=status,
-        agent_name=event.agent_name or text_of(payload, "agent_name"),
+        agent_name=agent_name,
         parent_call_id=event.parent_call_id,
         duration_ms=duration_of(payload),
         error=error_of(payload),
         model=model,
+        input_preview=given,
+        output_preview=result,
     )
     return (kind, about), mark
 
@@ -275,11 +312,12 @@ def _join_repeated(calls: Mapping[str, Call]) -> Mapping[str, Call]:
     leaders: dict[str, str] = {}  # a call that is recorded twice -> the one that stays
     joined: dict[str, Call] = {}
     for group in groups.values():
-        if len(group) == 1 or _reuses_response_id(group):
-            continue
-        first, *others = sorted(group, key=_precedence)
-        leaders |= {other.call_id: first.call_id for other in others}
-        joined[first.call_id] = _completed(first, others)
+        for records in _records_by_call(group):
+            if len(records) == 1:
+                continue
+            first, *others = sorted(records, key=_precedence)
+            leaders |= {other.call_id: first.call_id for other in others}
+            joined[first.call_id] = _completed(first, others)
     if not leaders:
         return calls
     return {
@@ -289,11 +327,34 @@ def _join_repeated(calls: Mapping[str, Call]) -> Mapping[str, Call]:
     }
 
 
+def _records_by_call(group: Sequence[Call]) -> Iterable[Sequence[Call]]:
+    """The records of one response ID by call: all are of one call, unless the ID is in use for several."""
+    if len(group) == 1 or not _reuses_response_id(group):
+        return [group]
+    found: dict[str, list[Call]] = {}
+    for call in group:
+        facts = call.end.model if call.end else None
+        found.setdefault((facts.same_as if facts else None) or call.call_id, []).append(call)
+    return found.values()
+
+
 def _reuses_response_id(group: Iterable[Call]) -> bool:
-    """Whether an adapter or client recorded two calls with one response ID, as some local servers send it."""
-    models = [call.end.model for call in group if call.end is not None and call.end.model is not None]
-    layers = [each.recorded_by for each in models if each.recorded_by and each.layer < SPAN_LAYER]
-    return len(layers) > len(set(layers))
+    """Whether several calls have this response ID: some local servers have only a few.
+
+    An adapter or client records each call once, and the spans of one call overlap.
+    """
+    layers: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for call in group:
+        facts = call.end.model if call.end else None
+        if call.end is None or facts is None or facts.same_as not in (None, call.call_id):
+            continue
+        if facts.layer == SPAN_LAYER:
+            spans.append((call.started_at, call.end.at))
+        elif facts.recorded_by:
+            layers.append(facts.recorded_by)
+    are_apart = bool(spans) and max(start for start, _ in spans) > min(end for _, end in spans)
+    return are_apart or len(layers) > len(set(layers))
 
 
 def _precedence(call: Call) -> tuple[int, int, Order]:
@@ -302,12 +363,14 @@ def _precedence(call: Call) -> tuple[int, int, Order]:
 
 
 def _completed(call: Call, others: Iterable[Call]) -> Call:
-    """The call, with what only the other records of it state."""
+    """The call, with what only the other records of it state, and with the usage that the totals have."""
     end = call.end
-    for other in others:
-        if end is not None and end.model is not None and other.model is not None:
-            end = replace(end, model=end.model.completed(other.model))
-    return replace(call, end=end)
+    if end is None or end.model is None:
+        return call
+    records = [end.model, *(other.model for other in others if other.model is not None)]
+    records.sort(key=lambda facts: not facts.is_counted)
+    facts = reduce(ModelFacts.completed, records)
+    return replace(call, end=replace(end, model=replace(facts, recorded_by=end.model.recorded_by)))
 
 
 def _reparented(call: Call, calls: Mapping[str, Call], leaders: Mapping[str, str]) -> Call:

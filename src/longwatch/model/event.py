@@ -12,6 +12,7 @@ from typing import Any, NewType, cast
 from longwatch.errors import InvalidEvent
 
 _SECONDS, _MILLISECONDS, _MICROSECONDS = 10**11, 10**14, 10**17  # upper limits of epoch times in each unit
+_EXACT = 2**53  # integers up to which a float is exact, and far below where it is infinite
 MAX_RUN_ID_BYTES = 1024  # a DynamoDB partition key has at most 2,048; the session layout adds a prefix
 MAX_OCCURRED_AT = 253_402_300_799_999  # epoch ms of the end of 9999, where ISO times end
 MAX_SLOT_DRIFT_MS = 60_000  # how far the slot in a recorder's event ID may be ahead of the event's time
@@ -97,6 +98,7 @@ class Event:
 
 
 UNREADABLE = "unreadable_event"
+RUN_DELETED = "run_deleted"  # the arrival that reports a deletion; journals write it, and producers cannot
 """The type of the placeholder for a stored event that cannot be decoded. No journal stores it."""
 
 
@@ -233,6 +235,9 @@ def parse_event_id(event_id: str) -> tuple[int, str, int] | None:
     return (slot, event_id[12:24], number) if slot <= MAX_OCCURRED_AT else None
 
 
+TOOL_NAMES = ("operation", "tool_name", "name")  # fields with the name of a called tool
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A `tool_call` event, including the field names of other producers."""
@@ -255,7 +260,7 @@ class ToolCall:
             call_id=event.call_id,
             agent_name=event.agent_name or text_of(payload, "agent_name"),
             system=text_of(payload, "system"),
-            operation=text_of(payload, "operation", "tool_name", "name") or "tool",
+            operation=text_of(payload, *TOOL_NAMES) or "tool",
             status=tool_status(payload),
             input=payload.get("input"),
             output=payload.get("output"),
@@ -353,11 +358,21 @@ def duration_of(payload: Mapping[str, object]) -> float | None:
     return number_of(payload, "duration_ms", "execution_time_ms")
 
 
+def plain_payload(event: Event) -> Mapping[str, object]:
+    """The payload, for a reader of many of its fields.
+
+    A store may decode payloads on first access. Their `get` costs several times that of a dict.
+    """
+    payload = event.payload
+    decode = getattr(payload, "decode", None)
+    return payload if decode is None else cast(Mapping[str, object], decode())
+
+
 def text_of(payload: Mapping[str, object], *names: str) -> str | None:
     """The first of these fields that is a non-empty string."""
     for name in names:
         value = payload.get(name)
-        if isinstance(value, str) and value:
+        if value and isinstance(value, str):
             return value
     return None
 
@@ -366,6 +381,10 @@ def number_of(payload: Mapping[str, object], *names: str) -> float | None:
     """The first of these fields that is a finite number."""
     for name in names:
         value = payload.get(name)
+        if value is None:
+            continue
+        if type(value) is int and -_EXACT < value < _EXACT:  # the usual case
+            return value
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             try:
                 number = float(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from longwatch.model.run import RunSummary, Status
+from longwatch.model.run_terms import RunTerm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class RunQuery:
     since: int | None = None  # epoch ms; started at or after this
     until: int | None = None  # epoch ms; started before this
     text: str | None = None  # part of the run id or the name, in any case
+    terms: tuple[RunTerm, ...] = ()  # of the query language
 
     def accepts(self, run: RunSummary) -> bool:
         """Whether the filter includes this run."""
@@ -32,8 +34,9 @@ class RunQuery:
             return False
         if self.text is not None:
             text = self.text.casefold()
-            return text in run.run_id.casefold() or text in (run.name or "").casefold()
-        return True
+            if text not in run.run_id.casefold() and text not in (run.name or "").casefold():
+                return False
+        return all(term.accepts(run) for term in self.terms)
 
     @property
     def statuses(self) -> frozenset[Status]:

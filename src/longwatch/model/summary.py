@@ -20,9 +20,11 @@ from longwatch.model.endings import (
     Status,
     is_activity,
 )
-from longwatch.model.event import Event, Order, run_duration_ms, text_of, tool_status
+from longwatch.model.event import TOOL_NAMES, Event, Order, run_duration_ms, text_of, tool_status
+from longwatch.model.failures import SPAN_ENDS, FailedCalls, failed_calls_of, merge_failed_calls
+from longwatch.model.labels import NO_LABELS, TAGGED, RunLabels, labels_of, limit_names
 from longwatch.model.totals import NO_TOTALS, TOTAL_TYPES, RunTotals, totals_of
-from longwatch.model.waiting import Wait, Waits, merge_waits, waits_of
+from longwatch.model.waiting import Wait, Waits, merge_waits, open_waits, waits_of
 
 __all__ = [
     "ENDS",
@@ -64,6 +66,8 @@ _KINDS = {  # types that only occur in runs of one kind -> that kind
 
 
 MAX_ACTIVE = 8  # producers whose last activity is in a summary
+MAX_TOOLS = 30  # whose names are in a summary
+LABEL_TYPES = STARTS.keys() | {TAGGED}
 
 Activity = tuple[tuple[int, str], ...]  # when a producer was last active, and which; the latest first
 
@@ -120,6 +124,9 @@ class RunSummary:
     activity: Activity = ()
     totals: RunTotals = field(default=NO_TOTALS, hash=False)  # of all attempts
     waits: Waits = ()  # those that are open and the latest
+    labels: RunLabels = NO_LABELS
+    tools: frozenset[str] = frozenset()  # names of called tools
+    last_failed_calls: FailedCalls = ()
 
     @property
     def kind(self) -> str:
@@ -128,6 +135,10 @@ class RunSummary:
     @property
     def name(self) -> str | None:
         return self.origin.name
+
+    @property
+    def tags(self) -> frozenset[str]:
+        return self.labels.tags
 
     @property
     def parent_run_id(self) -> str | None:
@@ -210,15 +221,11 @@ class RunSummary:
 
         A run that has ended waits for nothing, and neither does a producer that has closed.
         """
-        open_waits = [wait for wait in self.waits if wait.is_open]
-        if not open_waits or self.ending is not None:
+        if not self.waits or self.ending is not None:
             return ()
         closed = {producer for _, producer in self.lifecycle.closed}
         began = self.attempt_started_at if len(self.attempts) > 1 else 0
-        mine = [
-            wait for wait in open_waits if wait.producer not in closed and wait.since and wait.since >= began
-        ]
-        return tuple(sorted(mine, key=lambda wait: (wait.since or 0, wait.call_id)))
+        return open_waits(self.waits, closed=closed, began=began)
 
     def without_waits_of(self, producers: frozenset[str]) -> RunSummary:
         """The run, if the processes of these producers are gone: nothing waits there any more."""
@@ -241,6 +248,13 @@ class RunSummary:
         least, most = (None if edge is None else run_duration_ms(start, edge) for edge in between)
         return least or 0, most
 
+    def longest_duration_ms(self, now_ms: int) -> int:
+        """The duration to sort by: for a run that died the longest possible one that is known."""
+        between = self.duration_between
+        if between is not None:
+            return between[0] if between[1] is None else between[1]
+        return self.duration_ms(now_ms) or 0
+
     def merged(self, other: RunSummary) -> RunSummary:
         """The summary of both parts together. Commutative and associative."""
         last = self if self._recency >= other._recency else other
@@ -260,6 +274,11 @@ class RunSummary:
             activity=_latest([*self.activity, *other.activity]),
             totals=self.totals.plus(other.totals),
             waits=merge_waits(self.waits, other.waits),
+            labels=self.labels.merged(other.labels),
+            tools=self.tools
+            if self.tools >= other.tools
+            else limit_names(self.tools | other.tools, MAX_TOOLS),
+            last_failed_calls=merge_failed_calls(self.last_failed_calls, other.last_failed_calls),
         )
 
     @property
@@ -282,10 +301,12 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
     first_order = first.order
     last, is_active, last_order = first, is_activity(first), first_order
     facts: list[Event] = []
-    starts: list[Event] = []
+    stated: list[Event] = []  # by starts and tags
     agents: set[str] = set()
+    tools: set[str] = set()
     activity: dict[str, int] = {}
     counted: list[Event] = []
+    ends: list[Event] = []  # of calls that may have failed
     failed = 0
     for event in events:
         order = event.order
@@ -302,13 +323,20 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
         if event.agent_name is not None:
             agents.add(event.agent_name)
         if event.type == "tool_call":
-            failed += tool_status(event.payload) == "failed"
+            if (tool := text_of(event.payload, *TOOL_NAMES)) is not None:
+                tools.add(tool)
+            if tool_status(event.payload) == "failed":
+                failed += 1
+                ends.append(event)
         elif event.type in FACT_TYPES:
             facts.append(event)
         elif event.type in TOTAL_TYPES:
             counted.append(event)
-        if event.type in STARTS:
-            starts.append(event)
+        elif event.type in SPAN_ENDS:
+            ends.append(event)
+        if event.type in LABEL_TYPES:
+            stated.append(event)
+    starts = [event for event in stated if event.type in STARTS]
     return RunSummary(
         run_id=run_id,
         origin=Origin.of(min(starts, key=lambda start: start.order) if starts else first),
@@ -323,6 +351,9 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
         activity=_latest((at, producer) for producer, at in activity.items()),
         totals=totals_of(counted) if counted else NO_TOTALS,
         waits=waits_of(counted) if counted else (),
+        labels=labels_of(stated) if stated else NO_LABELS,
+        tools=limit_names(frozenset(tools), MAX_TOOLS),
+        last_failed_calls=failed_calls_of((*ends, *counted)) if ends or counted else (),
     )
 
 

@@ -67,6 +67,13 @@ def usage_of(payload: Mapping[str, object]) -> ModelUsage | None:
     return ModelUsage(**counts) if any(count is not None for count in counts.values()) else None
 
 
+def has_counts(payload: Mapping[str, object]) -> bool:
+    """Whether the end of a model call has all the counts that totals need. For the thread that records it."""
+    if payload.get("input_tokens") is None:
+        return False
+    return payload.get("output_tokens") is not None or payload.get("operation") in WITHOUT_OUTPUT
+
+
 def _count(payload: Mapping[str, object], name: str) -> int | None:
     number = number_of(payload, name)
     return None if number is None or number < 0 else int(number)
@@ -249,7 +256,8 @@ class UsageCounter:
         self._ends += 1
         if text_of(payload, "same_as") is not None:
             self._repeats += 1
-            return
+            if payload.get("adds_usage") is not True:
+                return
         names = ("provider", "operation", "model", "response_model")
         counted = token_group(usage_of(payload), **{name: text_of(payload, name) for name in names})
         if counted is not None:

@@ -6,7 +6,7 @@ its end. A summary has the latest waits only; the time of all of them is a sum, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from longwatch.model.event import Event, duration_of, text_of
@@ -82,6 +82,16 @@ def merge_waits(one: Waits, other: Waits) -> Waits:
         before = found.get(wait.call_id)
         found[wait.call_id] = wait if before is None else before.merged(wait)
     return _latest(found.values())
+
+
+def open_waits(waits: Waits, *, closed: Container[str], began: int) -> tuple[Wait, ...]:
+    """The waits that are open, the longest first, of producers that have not closed and since `began`."""
+    mine = [
+        wait
+        for wait in waits
+        if wait.is_open and wait.producer not in closed and wait.since and wait.since >= began
+    ]
+    return tuple(sorted(mine, key=lambda wait: (wait.since or 0, wait.call_id)))
 
 
 def waits_of(events: Iterable[Event]) -> Waits:

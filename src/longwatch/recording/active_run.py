@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from longwatch.recording import lifecycle, membership
 from longwatch.recording.calls import report_fault, validate_capture
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, capture_fields, combined_weight, error_text
+from longwatch.recording.labels import label_fields
 from longwatch.recording.scope import (
     RUN_ID_VARIABLE,
     SCOPE,
@@ -149,7 +150,9 @@ class ActiveRun:
         payload: dict[str, object] = {**self._payload, "kind": self.kind}
         if self.name:
             payload["name"] = self.name
-        parent = outer or os.environ.get(RUN_ID_VARIABLE)
+        from longwatch.model.process import TURN_VARIABLE  # the recorder has loaded it
+
+        parent = outer or os.environ.get(RUN_ID_VARIABLE) or os.environ.get(TURN_VARIABLE)
         if parent and parent != self.run_id:
             payload["parent_run_id"] = parent
         return payload
@@ -223,14 +226,25 @@ def run(
     kind: str = "workflow",
     capture: str | None = None,
     trace_id: str | None = None,
+    tags: Iterable[str] = (),
+    user: str | None = None,
+    session: str | None = None,
     **payload: object,
 ) -> ActiveRun:
     """Record everything inside `with` or `async with` as one run.
 
-    Starting a run id again opens a new attempt; `attempt` joins one that is in progress.
+    Starting a run id again opens a new attempt; `attempt` joins one that is in progress. `tags`, `user` and
+    `session` find the run in lists; `longwatch.tag` adds to them later.
     """
+    labels = label_fields(tags, user=user, session=session)
     return ActiveRun(
-        name, run_id=run_id, attempt=attempt, kind=kind, capture=capture, trace_id=trace_id, payload=payload
+        name,
+        run_id=run_id,
+        attempt=attempt,
+        kind=kind,
+        capture=capture,
+        trace_id=trace_id,
+        payload={**payload, **labels},
     )
 
 

@@ -10,7 +10,15 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from longwatch.recording.capture import CAPTURES, SUMMARY, capture_fields, capture_value, error_text
+from longwatch.recording.capture import (
+    CAPTURES,
+    FULL,
+    SUMMARY,
+    capture_fields,
+    capture_value,
+    combined_weight,
+    error_text,
+)
 from longwatch.recording.scope import EventDraft, RecordingScope, new_call_id
 
 log = logging.getLogger("longwatch")
@@ -110,7 +118,16 @@ class ActiveCall(RecordingScope):
             return self.succeed(None)
         try:
             fields = self._plan.ending("failed")
-            fields["error_message"], weight = capture_value(error_text(error), SUMMARY, self.recorder.secrets)
+            secrets = self.recorder.secrets
+            fields["error_message"], weight = capture_value(error_text(error), SUMMARY, secrets)
+            if self.limits is not None:
+                from longwatch.recording.tracebacks import error_traceback  # only failing calls need it
+
+                trace = error_traceback(error)
+                if trace is not None:
+                    copied, trace_weight = capture_fields({"traceback": trace}, FULL, secrets)
+                    fields |= copied
+                    weight = combined_weight(trace_weight, weight)
             self._end(fields, weight)
         except Exception as fault:  # noqa: BLE001
             report_fault(fault)

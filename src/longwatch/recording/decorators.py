@@ -10,13 +10,14 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from longwatch.recording.active_run import ActiveRun, prepare_process
 from longwatch.recording.calls import CallPlan, report_fault
 from longwatch.recording.capture import capture_fields, capture_value
+from longwatch.recording.labels import label_fields
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, RecordingScope, trace_id_of
 
 if TYPE_CHECKING:  # protocol classes are slow to create, and only the type checker needs them
@@ -82,7 +83,13 @@ def agent(
 def workflow(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, kind: str = "workflow", capture: str | None = None
+    *,
+    name: str | None = None,
+    kind: str = "workflow",
+    capture: str | None = None,
+    tags: Iterable[str] = (),
+    user: str | None = None,
+    session: str | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -91,12 +98,16 @@ def workflow(
     name: str | None = None,
     kind: str = "workflow",
     capture: str | None = None,
+    tags: Iterable[str] = (),
+    user: str | None = None,
+    session: str | None = None,
 ) -> Any:
     """Record each call as a run, ended by `workflow_complete` or `workflow_error`."""
+    labels = label_fields(tags, user=user, session=session)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         plan = CallPlan(_callable(function), kind="workflow", name=name, capture=capture, extra={})
-        return wrap_function(function, functools.partial(_begin_workflow, plan, kind, capture))
+        return wrap_function(function, functools.partial(_begin_workflow, plan, kind, capture, labels))
 
     return decorate if function is None else decorate(function)
 
@@ -118,6 +129,14 @@ def record(type: str, /, *, occurred_at: int | None = None, **payload: object) -
         report_fault(error)
         return False
     return True
+
+
+def tag(*tags: str, user: str | None = None, session: str | None = None) -> bool:
+    """Add tags to the current run, or state its user or its session, in an event `run_tagged`.
+
+    Tags accumulate; a later user or session replaces an earlier one. Returns False outside a run.
+    """
+    return record("run_tagged", **label_fields(tags, user=user, session=session))
 
 
 def current_run_id() -> str | None:
@@ -215,13 +234,18 @@ class _WorkflowCall:
 
 
 def _begin_workflow(
-    plan: CallPlan, kind: str, capture: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    plan: CallPlan,
+    kind: str,
+    capture: str | None,
+    labels: Mapping[str, object],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Recorded | None:
     try:
         recorder = _recorder()
         limits = recorder.limits(capture)
         arguments = plan.arguments(args, kwargs)
-        payload: dict[str, object] = {}
+        payload: dict[str, object] = dict(labels)
         weight = 0
         if limits and arguments:
             payload["input"], weight = capture_fields(arguments, limits, recorder.secrets)

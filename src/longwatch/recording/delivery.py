@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from longwatch.clock import Clock
-from longwatch.errors import EventConflict, InvalidEvent
+from longwatch.errors import RunDeleted
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
-from longwatch.recording.outbox import CLAIM_MS, Outbox, ShipReport, announcements
+from longwatch.recording.outbox import CLAIM_MS, Outbox, ShipReport, announcements, append_valid
 
 log = logging.getLogger("longwatch")
 
@@ -69,6 +69,7 @@ class Delivery:
         self._ship_failures_in_a_row = 0
         self._outbox_failed = False
         self._has_refused = False
+        self._has_dropped = False  # events of a deleted run
         self._unacknowledged: list[Event] = []
         self._is_abandoned = False
         self._counting = threading.RLock()  # a signal handler may abandon what its own thread delivers
@@ -238,19 +239,20 @@ class Delivery:
     def _append(self, events: Sequence[Event]) -> int:
         """Append the events; returns how many of them the journal refused."""
         journal = self._open_once()
-        refused: list[tuple[Event, str]] = []
-        try:
-            journal.append(events)
-        except (InvalidEvent, EventConflict):
-            for event in events:  # one of them is invalid; store the others
-                try:
-                    journal.append([event])
-                except (InvalidEvent, EventConflict) as error:
-                    refused.append((event, str(error)))
-        self._announce(journal, events)
-        for event, reason in refused:
+        result = append_valid(journal, events)
+        self._announce(journal, result.accepted)
+        for event, reason in result.refused:
             self._store_refused(event, reason)
-        return len(refused)
+        if result.deletion is not None:
+            self._report_deletion(result.deletion)
+        return len(result.refused) + len(result.dropped)
+
+    def _report_deletion(self, error: RunDeleted) -> None:
+        """Log once that events of deleted runs are dropped. Nothing is stored: their text is to be gone."""
+        self.counts.last_error = str(error)
+        if not self._has_dropped:
+            self._has_dropped = True
+            log.warning("longwatch: %s Its further events are dropped and counted as refused.", error)
 
     def _announce(self, journal: Journal, events: Sequence[Event]) -> None:
         """Announce events that are older than the window that readers re-read."""

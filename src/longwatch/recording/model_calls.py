@@ -15,7 +15,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from longwatch.model.usage import ModelUsage
+from longwatch.model.model_calls import CountedCall, Repeat
+from longwatch.model.usage import ModelUsage, has_counts
 from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.calls import report_fault
 from longwatch.recording.open_call import Failure, OpenCall, enclosing_scope
@@ -41,7 +42,7 @@ An SDK may report the end of a call in another context than its start, where the
 Its adapter sets the call, which has no effect once it has ended.
 """
 
-_responses: OrderedDict[tuple[str, str], tuple[str, str | None]] = OrderedDict()  # to call and `recorded_by`
+_responses: OrderedDict[tuple[str, str], CountedCall] = OrderedDict()  # by run and response ID
 _responses_lock = threading.Lock()
 
 
@@ -51,21 +52,19 @@ def outer_layer() -> ModelCall | str | None:
     return None if isinstance(layer, ModelCall) and layer.has_ended else layer
 
 
-def find_repeated(
-    run_id: str, response_id: object, call_id: str, recorded_by: str | None = None
-) -> str | None:
-    """The earlier call of this run in this process with this response ID; None if this one is the first.
-
-    Two calls that one adapter or client recorded are two calls: some local servers reuse their few IDs.
-    """
+def find_repeated(run_id: str, response_id: object, record: CountedCall) -> Repeat:
+    """Which earlier call of this run in this process has this response ID and is the same call."""
     if not isinstance(response_id, str) or not response_id:
-        return None
-    key = run_id, response_id
+        return Repeat()
     with _responses_lock:
-        first, layer = _responses.setdefault(key, (call_id, recorded_by))
+        first = _responses.setdefault((run_id, response_id), record)
         if len(_responses) > MAX_RESPONSES:
             _responses.popitem(last=False)
-    return None if first == call_id or (layer is not None and layer == recorded_by) else first
+        if first is record or first.call_id == record.call_id or not first.shares_call(record):
+            return Repeat()
+        repeat = first.repeated_by(record)
+        first.has_tokens = first.has_tokens or repeat.adds_usage
+        return repeat
 
 
 class ModelCall(OpenCall):
@@ -128,8 +127,11 @@ class ModelCall(OpenCall):
         usage = fields.pop("usage", None)
         if isinstance(usage, ModelUsage):
             fields |= usage.fields()
-        layer = str(self._fixed["recorded_by"])
-        fields["same_as"] = find_repeated(self.run_id, fields.get("response_id"), self.call_id or "", layer)
+        response_id = fields.get("response_id")
+        if response_id:
+            layer, has_tokens = str(self.recorded_by), has_counts({**self._fixed, **fields})
+            record = CountedCall(self.call_id or "", layer, has_tokens)
+            fields |= find_repeated(self.run_id, response_id, record).fields()
         fields["time_to_first_token_ms"] = self._first_token_ms
         fields["chunk_count"] = self._chunks or None
         super()._queue_end(output, error, {**self._fixed, **fields})

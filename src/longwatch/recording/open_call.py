@@ -87,6 +87,10 @@ class OpenCall(RecordingScope):
         status = "completed" if error is None else "failed"
         if error is not None:
             fields["error_message"] = error if isinstance(error, str) else error_text(error)
+        if isinstance(error, BaseException) and self.limits is not None:
+            from longwatch.recording.tracebacks import error_traceback  # only failing calls need it
+
+            fields["traceback"] = error_traceback(error)
         fields["duration_ms"] = self.elapsed_ms()
         self._queue(EVENT_TYPES[self.kind][1], status, {"output": output}, fields)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import EventConflict, InvalidEvent, LongwatchError
+from longwatch.errors import EventConflict, InvalidEvent, LongwatchError, RunDeleted
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import from_line, to_line
 from longwatch.model.event import Event, new_event_id
@@ -53,15 +53,49 @@ class PendingBatch:
 
 
 @dataclass(slots=True)
+class AppendResult:
+    """What became of events: stored, refused with the reason, or dropped with their deleted run."""
+
+    accepted: list[Event] = field(default_factory=list)
+    refused: list[tuple[Event, str]] = field(default_factory=list)
+    dropped: list[Event] = field(default_factory=list)
+    deletion: RunDeleted | None = None  # the last one
+
+
+def append_valid(journal: Journal, events: Sequence[Event]) -> AppendResult:
+    """Append events; the invalid ones, and those of deleted runs, do not block the others."""
+    try:
+        journal.append(events)
+        return AppendResult(accepted=list(events))
+    except RunDeleted as error:  # the others are stored, unless one of them is invalid
+        result = append_valid(journal, [event for event in events if event.run_id not in error.run_ids])
+        result.dropped += [event for event in events if event.run_id in error.run_ids]
+        result.deletion = error
+        return result
+    except (InvalidEvent, EventConflict) as error:
+        if len(events) == 1:
+            return AppendResult(refused=[(events[0], str(error))])
+    result = AppendResult()
+    for event in events:  # find the invalid one
+        found = append_valid(journal, [event])
+        result.accepted += found.accepted
+        result.refused += found.refused
+        result.dropped += found.dropped
+        result.deletion = found.deletion or result.deletion
+    return result
+
+
+@dataclass(slots=True)
 class ShipReport:
     """The result of shipping."""
 
     shipped: int = 0
     left: int = 0
     refused: int = 0
+    dropped: int = 0  # events of deleted runs
     errors: list[str] = field(default_factory=list)
     accepted: list[Event] = field(default_factory=list)  # of the last batch
-    rejected: list[Event] = field(default_factory=list)
+    rejected: list[Event] = field(default_factory=list)  # of the last batch; refused or dropped
 
 
 class Outbox:
@@ -191,20 +225,13 @@ class Outbox:
         return events
 
     def _append(self, journal: Journal, url: str, events: list[Event], report: ShipReport) -> list[Event]:
-        try:
-            journal.append(events)
-            return events
-        except (InvalidEvent, EventConflict):
-            accepted = []
-            for event in events:  # find the invalid one
-                try:
-                    journal.append([event])
-                    accepted.append(event)
-                except (InvalidEvent, EventConflict) as error:
-                    self.refuse(url, event, str(error))
-                    report.refused += 1
-                    report.rejected.append(event)
-            return accepted
+        result = append_valid(journal, events)
+        for event, reason in result.refused:
+            self.refuse(url, event, reason)
+        report.refused += len(result.refused)
+        report.dropped += len(result.dropped)
+        report.rejected += [event for event, _ in result.refused] + result.dropped
+        return result.accepted
 
     def _release(self, ids: Sequence[int]) -> None:
         with self._database.writing() as connection:

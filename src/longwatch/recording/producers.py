@@ -30,7 +30,8 @@ GIST_CHARACTERS = 2_000
 LEAST_ROOM_BYTES = 500  # for the other fields, if the fixed ones fill a small event
 CALL_TYPES = frozenset({"tool_call", "agent_start", "agent_end", "node_start", "node_stop"})
 MODEL_CALL_FIELDS = (
-    *("status", "model", "provider", "operation", "response_model", "response_id", "same_as", "recorded_by"),
+    *("status", "model", "provider", "operation", "response_model", "response_id", "same_as", "adds_usage"),
+    "recorded_by",
     *TOKEN_FIELDS,
 )
 WAIT_TYPES = frozenset({"waiting_started", "waiting_ended"})

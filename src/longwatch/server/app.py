@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longwatch.server.access.guard import Guard
 from longwatch.server.api import (
+    compare,
     executions,
     files,
     login,
@@ -17,6 +18,7 @@ from longwatch.server.api import (
     otlp,
     projects,
     runs,
+    search,
     turns,
 )
 from longwatch.server.api.fast_routes import FastStatus
@@ -67,6 +69,8 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     for router in (
         runs.router,
         runs.event_router,
+        search.router,
+        compare.router,
         projects.router,
         turns.router,
         files.router,

@@ -21,6 +21,8 @@ from longwatch.following.observation import ObservedRun, Observer
 from longwatch.following.unlisted_runs import BackgroundScan
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.snapshots import RunSnapshots
 from longwatch.model.run import RunSummary
 from longwatch.recording.secret_names import SecretNames
 from longwatch.server.access.limits import ServerLimits, Traffic
@@ -63,6 +65,7 @@ class ServerContext:
     access: Access
     hosts: Hosts
     prices: PriceList
+    snapshots: RunSnapshots | None  # where the journal has them
     threads: ThreadPoolExecutor
     traffic: Traffic = field(default_factory=Traffic)
     closing: asyncio.Event = field(default_factory=asyncio.Event)  # set when the server shuts down
@@ -109,6 +112,7 @@ async def open_context(
         return open_executions(settings=settings, clock=clock)
 
     shown = ExecutionCache(execution_store, journal, clock)
+    snapshots = RunSnapshots(journal, clock=clock) if isinstance(journal, SqliteJournal) else None
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longwatch-server")
     closing = asyncio.Event()
     try:
@@ -142,6 +146,7 @@ async def open_context(
                     access=access or Access(clock=clock),
                     hosts=hosts or Hosts(),
                     prices=PriceList(settings),
+                    snapshots=snapshots,
                     threads=threads,
                     closing=closing,
                 )
@@ -151,5 +156,7 @@ async def open_context(
                 await run_cache.aclose()
     finally:
         await asyncio.to_thread(threads.shutdown)
+        if snapshots is not None:
+            snapshots.close()
         if executions is None:
             shown.close()

@@ -21,12 +21,15 @@ from longwatch.errors import (
     DocumentNotFound,
     EventConflict,
     InvalidEvent,
+    InvalidQuery,
     JournalUnavailable,
     JournalUnusable,
     LongwatchError,
     MissingExtra,
     NotWorthAnotherTry,
+    RunDeleted,
     RunNotFound,
+    RunStillOpen,
     TurnEnded,
     TurnTaken,
     WorthAnotherTry,
@@ -41,12 +44,14 @@ NOT_FOUND = "not_found"  # the code of a path without a route
 
 STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first match counts
     (RunNotFound, 404),  # also projects, sessions and turns
+    (RunDeleted, 410),
     (DocumentNotFound, 404),
     (EventConflict, 409),
     (AmbiguousExecution, 409),
     (AlreadyThere, 409),
     (TurnEnded, 409),
     (TurnTaken, 409),
+    (RunStillOpen, 409),
     (InvalidEvent, 422),
     (JournalUnusable, 503),
     (MissingExtra, 503),
@@ -65,12 +70,14 @@ class ApiError(Exception):
         message: str,
         *,
         details: Sequence[tuple[str, str]] = (),
+        position: int | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status = status
         self.code = code
         self.message = message
         self.details = tuple(details)[:MOST_DETAILS]  # field and message
+        self.position = position  # of the mistake in a query
         self.headers = dict(headers or {})
         super().__init__(status, code, message)
 
@@ -79,6 +86,8 @@ class ApiError(Exception):
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:
             error["details"] = [{"field": field, "message": message} for field, message in self.details]
+        if self.position is not None:
+            error["position"] = self.position
         return json.dumps({"error": error}, ensure_ascii=False).encode(errors="replace")
 
     def response(self) -> Response:
@@ -105,7 +114,10 @@ def api_error(error: LongwatchError) -> ApiError:
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else {}
     details = [("plan", each) for each in error.plan_ids] if isinstance(error, AmbiguousExecution) else []
-    return ApiError(status, code_of(type(error)), str(error), details=details, headers=headers)
+    position = error.position if isinstance(error, InvalidQuery) else None
+    return ApiError(
+        status, code_of(type(error)), str(error), details=details, position=position, headers=headers
+    )
 
 
 def code_of(kind: type[LongwatchError]) -> str:

@@ -16,9 +16,14 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from longwatch.errors import InvalidInput
+from longwatch.journal.base import Prunes
+from longwatch.journal.sqlite.journal import SqliteJournal
+from longwatch.model.retention import RetentionRule
 from longwatch.server.access.limits import ServerLimits
 from longwatch.server.context import ServerContext
 from longwatch.server.open_runs import OpenRuns
+from longwatch.server.retention_loop import apply_retention
+from longwatch.server.search_filler import SearchFiller
 
 BACKLOG = 2_048
 KEEP_ALIVE_SECONDS = 30  # clients poll every few seconds, and a new connection costs more than an open one
@@ -170,16 +175,26 @@ async def serve(
     ready: Callable[[], None],
     *,
     trusted_proxies: Sequence[str] = (),
+    fills_search_index: bool = True,
+    retention: Sequence[RetentionRule] = (),
 ) -> int | None:
-    """Serve until a signal arrives, and return it. Meanwhile, end open runs whose processes are gone."""
+    """Serve until a signal arrives, and return it.
+
+    Meanwhile, end open runs whose processes are gone, fill the search index, and apply retention.
+    """
     config = make_config(app, context.limits, trusted_proxies)
     server = HttpServer(config, context.closing, ready)
     open_runs = OpenRuns(context.journal, context.observer, context.clock)
-    checking = asyncio.create_task(open_runs.run())
+    background = [asyncio.create_task(open_runs.run())]
+    if fills_search_index and isinstance(context.journal, SqliteJournal):
+        filler = SearchFiller(context.journal, context.clock)
+        background.append(asyncio.create_task(filler.run()))
+    if isinstance(context.journal, Prunes):
+        background.append(asyncio.create_task(apply_retention(context.journal, retention)))
     try:
         await server.serve(sockets=[bound])
     finally:
-        checking.cancel()
-        with suppress(asyncio.CancelledError):
-            await checking
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
     return server.signal

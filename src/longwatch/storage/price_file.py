@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from longwatch.errors import InvalidInput
@@ -33,14 +34,23 @@ class PriceList:
         self._file = price_file() if file is None else file
         self._seen: tuple[int, int] | None = None
         self._prices = Prices(self._own)
+        self._tag: str | None = None
 
     def current(self) -> Prices:
         """The prices at this moment; those of the settings come before imported ones of the same name."""
         stamp = self._stamp()
         if stamp != self._seen:
-            self._seen = stamp
+            self._seen, self._tag = stamp, None
             self._prices = Prices(self._imported()).updated(self._own)
         return self._prices
+
+    @property
+    def tag(self) -> str:
+        """Equal for equal prices: for the ETag of what has costs."""
+        models = self.current().models
+        if self._tag is None:
+            self._tag = sha256(repr(sorted(models.items())).encode()).hexdigest()[:16]
+        return self._tag
 
     def _imported(self) -> Mapping[str, Price]:
         try:

@@ -21,6 +21,7 @@ from longwatch.telemetry.span import Attributes, SpanData, SpanStatus
 T = TypeVar("T")
 
 MAX_DEPTH = 60  # of nested values, far below Python's limit
+METRIC_KINDS = ("gauge", "sum", "histogram", "exponentialHistogram", "summary")
 STATUS_NAMES = {f"STATUS_CODE_{status.name}": status.value for status in SpanStatus}
 
 
@@ -38,6 +39,15 @@ def decode_logs(body: bytes) -> ExportBatch[LogRecord]:
     for resource, records in _scopes(body, "resourceLogs", "scopeLogs", "logRecords"):
         batch.add_each([_log_record(each, resource) for each in records], log_problem)
     return batch
+
+
+def count_data_points(body: bytes) -> int:
+    """How many data points an `ExportMetricsServiceRequest` has."""
+    return sum(
+        sum(1 for kind in METRIC_KINDS for _ in _objects(_part(metric, kind), "dataPoints"))
+        for _, metrics in _scopes(body, "resourceMetrics", "scopeMetrics", "metrics")
+        for metric in metrics
+    )
 
 
 def _scopes(body: bytes, outer: str, middle: str, inner: str) -> Iterator[tuple[Attributes, list[Any]]]:

@@ -21,6 +21,7 @@ from longwatch.telemetry.span import Attributes, SpanData
 try:
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 except ImportError as error:
     raise MissingExtra("OTLP in protobuf", "otel") from error
@@ -44,6 +45,17 @@ def decode_logs(body: bytes) -> ExportBatch[LogRecord]:
         for scope in group.scope_logs:
             batch.add_each([_log_record(each, resource) for each in scope.log_records], log_problem)
     return batch
+
+
+def count_data_points(body: bytes) -> int:
+    """How many data points an `ExportMetricsServiceRequest` has."""
+    return sum(
+        len(getattr(metric, kind).data_points)
+        for group in _parse(ExportMetricsServiceRequest, body).resource_metrics
+        for scope in group.scope_metrics
+        for metric in scope.metrics
+        if (kind := metric.WhichOneof("data")) is not None
+    )
 
 
 def _parse(message: Any, body: bytes) -> Any:

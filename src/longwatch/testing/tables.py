@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
@@ -65,6 +65,13 @@ class SimulatedTable:
             # Like DynamoDB, a full page has a next key even if no item follows.
             return ItemPage(page, self._key(page[-1]) if len(page) == most else None)
 
+    def delete(self, keys: Sequence[AttributeMap]) -> None:
+        with self._lock:
+            self.calls.append("delete")
+            for key in keys:
+                partition = self._partitions.get(key[self._partition]["S"], _EMPTY)
+                partition.remove(_sort(key[self._sort]))
+
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         with self._lock:
             self.calls.append("scan")
@@ -105,6 +112,10 @@ class _Partition:
         if key not in self.items:
             insort(self._keys, key)
         self.items[key] = item
+
+    def remove(self, key: Any) -> None:
+        if self.items.pop(key, None) is not None:
+            del self._keys[bisect_left(self._keys, key)]
 
     def between(self, low: Any, high: Any, start: Any, *, backward: bool, most: int) -> list[Any]:
         begin, end = bisect_left(self._keys, low), bisect_right(self._keys, high)
@@ -155,6 +166,14 @@ class FailingTable:
         if failure == "after":
             raise lost_response()
         return response
+
+    def delete(self, keys: Sequence[AttributeMap]) -> None:
+        failure = self.plan()
+        if failure == "before":
+            raise throttled()
+        self.table.delete(keys)
+        if failure == "after":
+            raise lost_response()
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         return self.table.scan(names=names, projection=projection, start=start)

@@ -8,11 +8,13 @@ endings the first counts (see `journal.claims`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import (
     AlreadyThere,
+    RunDeleted,
     TurnEnded,
     TurnNotFound,
     TurnTaken,
@@ -125,19 +127,19 @@ class Conversations(Projects):
         return self._turn(turn_id, thorough=True)
 
     def turns(self, project_id: str, conversation_id: str, *, thorough: bool = False) -> list[TurnState]:
-        """The turns of a conversation, the first one first, without those whose events have expired.
+        """The turns of a conversation, the first one first, without expired and deleted ones.
 
         `thorough` includes everything that any writer has stored by now, whatever its clock.
         """
         conversation = self.conversation(project_id, conversation_id, thorough=thorough)
-        states = [self._turn(added.turn_id, thorough=thorough) for added in conversation.turns]
+        states = [self._find_turn(added.turn_id, thorough=thorough) for added in conversation.turns]
         return [self._end_if_died(state) for state in states if _belongs(state, project_id, conversation_id)]
 
     def last_turn(self, conversation: Conversation) -> TurnState | None:
-        """The newest turn of a conversation; None if it has none."""
+        """The newest turn of a conversation; None if it has none, or that one expired or was deleted."""
         if not conversation.turns:
             return None
-        state = self._turn(conversation.turns[-1].turn_id)
+        state = self._find_turn(conversation.turns[-1].turn_id)
         return self._end_if_died(state) if state.creation is not None else None
 
     def turn(self, project_id: str, conversation_id: str, turn_id: str) -> TurnState:
@@ -396,9 +398,10 @@ class Conversations(Projects):
             if run.ending is None if run is not None else age_ms < EXPIRED_AFTER_MS:
                 message = f"cancelled: turn {turns[-1].turn_id} was started in the session"
                 terminal = self._cancelled_event(turn.turn_id, message, by=turns[-1].turn_id)
-                created_at = self._turn(turn.turn_id, thorough=True).created_at
-                self._store_ending(terminal, turn.order[0] if created_at is None else created_at)
-                cancelled.append(turn.turn_id)
+                with suppress(RunDeleted):
+                    created_at = self._turn(turn.turn_id, thorough=True).created_at
+                    self._store_ending(terminal, turn.order[0] if created_at is None else created_at)
+                    cancelled.append(turn.turn_id)
             self._ended[turn.turn_id] = None
             while len(self._ended) > MAX_ENDED_TURNS:
                 self._ended.pop(next(iter(self._ended)), None)
@@ -451,6 +454,13 @@ class Conversations(Projects):
                 "Create it, or check the id."
             )
         return state
+
+    def _find_turn(self, turn_id: str, *, thorough: bool = False) -> TurnState:
+        """A turn that a session lists; without a creation if it was deleted."""
+        try:
+            return self._turn(turn_id, thorough=thorough)
+        except RunDeleted:
+            return TurnState(turn_id)
 
     def _turn(self, turn_id: str, *, thorough: bool = False) -> TurnState:
         thorough = self._is_written(validate_turn_id(turn_id)) or thorough

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 from longwatch.clock import iso_from_ms
 from longwatch.journal.usage_views import UsageView, WaitView
 from longwatch.model.json_schema import STRICT, JsonSchema, Time, leave_out_empty
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.usage import total_usage
 from longwatch.turns.projects import Conversation, Project
 from longwatch.turns.streaming import StreamingBlock
@@ -89,14 +90,16 @@ class SessionDetails(SessionView):
     usage: Annotated[UsageView | None, JsonSchema("Null if no model was called.")]
 
     @classmethod
-    def of_turns(cls, conversation: Conversation, turns: Sequence[TurnState]) -> SessionDetails:
+    def of_turns(
+        cls, conversation: Conversation, turns: Sequence[TurnState], prices: Prices = NO_PRICES
+    ) -> SessionDetails:
         view = SessionView.of(conversation, turns[-1] if turns else None)
-        return cls(**vars(view), usage=usage_of_turns(turns))
+        return cls(**vars(view), usage=usage_of_turns(turns, prices))
 
 
-def usage_of_turns(turns: Iterable[TurnState]) -> UsageView | None:
+def usage_of_turns(turns: Iterable[TurnState], prices: Prices = NO_PRICES) -> UsageView | None:
     """The usage of several turns together. A thread that several turns continue counts once."""
-    return UsageView.of(total_usage(turn.usage for turn in turns))
+    return UsageView.of(total_usage(turn.usage for turn in turns), prices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +212,7 @@ class TurnLine(_TurnIdentity):
     last_updated: Time
 
     @classmethod
-    def of(cls, state: TurnState, **more: Any) -> Self:
+    def of(cls, state: TurnState, prices: Prices = NO_PRICES, **more: Any) -> Self:
         """The view of the turn. `more` are the fields of a subclass."""
         creation: Any = state.creation
         view = cls(
@@ -220,7 +223,7 @@ class TurnLine(_TurnIdentity):
             prompt=creation and creation.prompt,
             status=_status(state),
             missing_lines=state.missing_lines,
-            usage=_reported_usage(state),
+            usage=_reported_usage(state, prices),
             waiting=[WaitView.of(wait) for wait in state.waiting],
             block_count=state.block_count,
             error=state.error,
@@ -242,10 +245,12 @@ class TurnDetails(TurnLine, _TurnBlocks):  # these bases put the blocks in front
     streaming: Annotated[StreamingBlockView | None, JsonSchema("Left out if no block is unfinished.")] = None
 
     @classmethod
-    def of(cls, state: TurnState, **more: Any) -> Self:
+    def of(cls, state: TurnState, prices: Prices = NO_PRICES, **more: Any) -> Self:
         blocks = [BlockView.of(block, sequence) for sequence, block in enumerate(state.blocks)]
         streaming = StreamingBlockView.of(state.streaming) if state.streaming is not None else None
-        return leave_out_empty(super().of(state, blocks=blocks, streaming=streaming, **more), "streaming")
+        return leave_out_empty(
+            super().of(state, prices, blocks=blocks, streaming=streaming, **more), "streaming"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +260,8 @@ class StartedTurn(TurnLine):
     next_line: Annotated[int, JsonSchema("The number of the first line that is not stored yet.")]
 
     @classmethod
-    def of(cls, state: TurnState, **more: Any) -> Self:
-        return super().of(state, next_line=state.highest_line + 1, **more)
+    def of(cls, state: TurnState, prices: Prices = NO_PRICES, **more: Any) -> Self:
+        return super().of(state, prices, next_line=state.highest_line + 1, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,8 +274,9 @@ class TurnList:
     usage: Annotated[UsageView | None, JsonSchema("Of these turns together; null if no model was called.")]
 
     @classmethod
-    def of(cls, turns: Sequence[TurnState]) -> TurnList:
-        return cls(turns=[TurnLine.of(turn) for turn in turns], usage=usage_of_turns(turns))
+    def of(cls, turns: Sequence[TurnState], prices: Prices = NO_PRICES) -> TurnList:
+        lines = [TurnLine.of(turn, prices) for turn in turns]
+        return cls(turns=lines, usage=usage_of_turns(turns, prices))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,8 +314,8 @@ class AcceptedLines:
         return leave_out_empty(view, "missing")
 
 
-def _reported_usage(state: TurnState) -> UsageView | None:
-    view = UsageView.of(state.usage)
+def _reported_usage(state: TurnState, prices: Prices) -> UsageView | None:
+    view = UsageView.of(state.usage, prices)
     return view if view is not None and (view.calls_with_tokens or view.priced_calls) else None
 
 

@@ -277,3 +277,35 @@ def test_a_synchronous_run_in_a_thread_is_recorded(recorded: Recorded) -> None:
     thread.join()
 
     assert recorded.tree() == ["agent Calculator completed", "  model ScriptedModel completed"]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_with_tracing_disabled_models_are_recorded_and_nothing_breaks(
+    recorded: Recorded, is_streamed: bool
+) -> None:
+    agent = calculator([calls("add", {"a": 1, "b": 2})], [assistant_message("3")])
+    config = RunConfig(tracing_disabled=True)
+
+    with longwatch.run("report"):
+        if is_streamed:
+            streamed = Runner.run_streamed(agent, "1 + 2?", run_config=config)
+            async for _ in streamed.stream_events():
+                pass
+            output = streamed.final_output
+        else:
+            output = (await Runner.run(agent, "1 + 2?", run_config=config)).final_output
+
+    assert output == "3"
+    models = [line for line in recorded.tree() if "measure" not in line]
+    assert models == ["model ScriptedModel completed"] * 2
+    assert recorded.events("workflow_complete")
+
+
+async def test_with_tracing_disabled_a_run_of_its_own_ends(recorded: Recorded) -> None:
+    config = RunConfig(tracing_disabled=True)
+
+    await Runner.run(calculator([assistant_message("3")]), "1 + 2?", run_config=config)
+
+    assert recorded.tree() == ["model ScriptedModel completed"]
+    [end] = recorded.events("workflow_complete")
+    assert end.payload["result"] == "3"

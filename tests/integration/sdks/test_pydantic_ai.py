@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, BinaryContent, DeferredToolRequests
+from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -179,6 +179,34 @@ async def test_a_tool_that_needs_an_approval_did_not_fail(recorded: Recorded) ->
 
     assert isinstance(result.output, DeferredToolRequests)
     assert [line for line in recorded.tree() if "failed" in line] == []
+
+
+async def test_an_approval_is_a_wait_until_a_run_continues_the_messages(recorded: Recorded) -> None:
+    wanted = ModelResponse([ToolCallPart("remove", {"path": "/tmp"}, tool_call_id="call-7")])
+    agent: Agent[None, Any] = Agent(
+        scripted(wanted, ModelResponse([TextPart("done")])),
+        name="cleaner",
+        output_type=[str, DeferredToolRequests],
+    )
+
+    @agent.tool_plain(requires_approval=True)
+    def remove(path: str) -> str:
+        return path
+
+    with longwatch.run("report"):
+        asked = await agent.run("clean up")
+        before = [event.payload for event in recorded.events("waiting_started")]
+        open_waits = len(before) - len(recorded.events("waiting_ended"))
+        answer = await agent.run(
+            message_history=asked.all_messages(),
+            deferred_tool_results=DeferredToolResults(approvals={"call-7": True}),
+        )
+
+    assert answer.output == "done"
+    assert before == [{"reason": "approval", "detail": "remove"}]
+    assert open_waits == 1
+    [ended] = recorded.events("waiting_ended")
+    assert ended.payload["reason"] == "approval"
 
 
 @pytest.fixture

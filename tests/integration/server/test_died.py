@@ -51,7 +51,7 @@ async def test_a_run_has_died_for_every_reader_as_soon_as_its_process_is_gone(st
         shown = (await server.http.get("/api/runs/wf-1", headers=both)).json()
 
         assert [run["status"] for run in open_list.json()["runs"]] == ["running"]
-        assert running.json() == {"runs": [], "cursor": None, "hint": None, "usage": None}
+        assert running.json() == {"runs": [], "cursor": None, "hint": None, "usage": None, "failures": []}
         for run in (listed, shown):
             assert (run["status"], run["ended_at"], run["duration_ms"]) == ("died", None, None)
             low, high = run["ended_between"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,34 @@ async def test_a_new_event_is_seen_at_once_through_every_cache(tmp_path: Path) -
 
 def is_cached(server: Served) -> bool:
     return server.context.run_cache.peek(RUN, "long") is not None
+
+
+async def test_a_new_server_answers_for_a_large_run_without_its_events_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longwatch.journal.sqlite.snapshots.LARGE_EVENTS", 5_000)
+    path = tmp_path / "ended.db"
+    last = Event(run_id="long", event_id="end", type="workflow_complete", occurred_at=NOW)
+    with SqliteJournal(path) as journal:
+        journal.append([*(call(number) for number in range(EVENTS)), last])
+    written = count_bodies(monkeypatch)
+
+    async with served(Stores(file=path)) as server:
+        first = await server.http.get("/api/runs/long")
+    async with served(Stores(file=path)) as server:
+        again = await server.http.get("/api/runs/long")
+        plain = await server.http.get("/api/runs/long", headers={"accept-encoding": "identity"})
+        unchanged = await server.http.get("/api/runs/long", headers={"if-none-match": first.headers["etag"]})
+
+    assert len(written) == 1
+    assert first.content == again.content == plain.content
+    assert first.headers["etag"] == again.headers["etag"]
+    assert unchanged.status_code == 304
+
+    with SqliteJournal(path) as journal:
+        journal.append([replace(last, event_id="late", type="note")])
+    async with served(Stores(file=path)) as server:
+        changed = await server.http.get("/api/runs/long")
+
+    assert changed.json()["events"] == EVENTS + 2
+    assert len(written) == 2

@@ -75,7 +75,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(file: Path) -> Iterator[ServeProcess]:
     """A server whose threads, connections and caches have been used, by clients that read everything."""
-    with serving(*journal_option(file)) as running:
+    alone = {"LONGWATCH_SERVER_SEARCH_INDEX": "false"}  # its memory is not that of the clients
+    with serving(*journal_option(file), **alone) as running:
         requests = [
             Request(running.url + path, headers={"Accept-Encoding": encoding})
             for path in (*DOWNLOADS, *PAGES)

@@ -10,7 +10,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from google.protobuf.json_format import ParseDict
 from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -117,6 +122,20 @@ async def test_a_span_that_changed_is_reported_and_the_first_one_stays(server: S
     assert partial["rejectedSpans"] == "0"
     assert "other content" in partial["errorMessage"]
     assert await stored(server) == EVENTS
+
+
+async def test_spans_of_a_deleted_run_are_dropped_and_the_others_are_stored(server: Served) -> None:
+    await post(server, request(span()))
+    await server.http.delete(f"/api/runs/trace-{TRACE}?force=true")
+    other = "ab" * 16
+
+    answer = await post(server, request(span(status={"code": 2}), span(traceId=other)))
+
+    assert answer.status_code == 200
+    partial = answer.json()["partialSuccess"]
+    assert "belong to runs that were deleted" in partial["errorMessage"]
+    assert (await server.http.get(f"/api/runs/trace-{TRACE}")).status_code == 410
+    assert (await server.http.get(f"/api/runs/trace-{other}")).status_code == 200
 
 
 async def test_invalid_spans_are_counted_and_the_others_are_stored(server: Served) -> None:
@@ -301,6 +320,47 @@ async def test_a_log_record_without_a_time_is_counted(server: Served) -> None:
 )
 async def test_malformed_logs_get_a_status(server: Served, body: bytes, content_type: str) -> None:
     answer = await server.http.post("/v1/logs", content=body, headers={"content-type": content_type})
+
+    assert (answer.status_code, answer.headers["content-type"]) == (400, content_type)
+
+
+POINTS = {"dataPoints": [{"asInt": "1", "timeUnixNano": str(AT_NS)}, {"asInt": "2"}]}
+METRICS = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "n", "sum": POINTS}]}]}]}
+
+
+@pytest.mark.parametrize("content_type", [JSON, PROTOBUF])
+async def test_metrics_are_counted_as_rejected(server: Served, content_type: str) -> None:
+    body = json.dumps(METRICS).encode()
+    if content_type == PROTOBUF:
+        body = ParseDict(METRICS, ExportMetricsServiceRequest()).SerializeToString()
+
+    answer = await server.http.post("/v1/metrics", content=body, headers={"content-type": content_type})
+
+    assert answer.status_code == 200
+    if content_type == JSON:
+        partial = answer.json()["partialSuccess"]
+        rejected, message = partial["rejectedDataPoints"], partial["errorMessage"]
+    else:
+        found = ExportMetricsServiceResponse.FromString(answer.content).partial_success
+        rejected, message = str(found.rejected_data_points), found.error_message
+    assert rejected == "2"
+    assert "OTEL_METRICS_EXPORTER=none" in message
+    assert (await server.http.get("/api/runs")).json()["runs"] == []
+
+
+async def test_an_export_without_data_points_succeeds(server: Served) -> None:
+    answer = await server.http.post(
+        "/v1/metrics", content=b'{"resourceMetrics": []}', headers={"content-type": JSON}
+    )
+
+    assert (answer.status_code, answer.json()) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"), [(b"{", JSON), (b'{"resourceMetrics": 1}', JSON), (b"\xff", PROTOBUF)]
+)
+async def test_malformed_metrics_get_a_status(server: Served, body: bytes, content_type: str) -> None:
+    answer = await server.http.post("/v1/metrics", content=body, headers={"content-type": content_type})
 
     assert (answer.status_code, answer.headers["content-type"]) == (400, content_type)
 

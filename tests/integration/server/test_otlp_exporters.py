@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,9 +14,12 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import LogRecordExportResult, SimpleLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -201,3 +205,49 @@ def test_the_python_log_exporter_records_a_session(server: ServeProcess, file: P
     run = stored(file, "claude-code-s-1")
     assert run.summary.name == "Claude Code"
     assert calls(run) == [("model", "m", "completed", None, "Claude Code")]
+
+
+def test_the_python_metric_exporter_reports_no_error(
+    server: ServeProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter = OTLPMetricExporter(endpoint=f"{server.url}/v1/metrics", headers=AUTHORIZATION)
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    provider.get_meter("tests").create_counter("tides").add(3)
+    metrics = reader.get_metrics_data()
+    provider.shutdown()
+    assert metrics is not None
+
+    with caplog.at_level(logging.WARNING):
+        result = exporter.export(metrics)
+    exporter.shutdown()
+
+    assert result is MetricExportResult.SUCCESS
+    assert caplog.messages == []
+
+
+def test_the_spans_of_one_call_that_two_instrumentations_trace_count_once(
+    server: ServeProcess, file: Path
+) -> None:
+    exporter = OTLPSpanExporter(endpoint=f"{server.url}/v1/traces", headers=AUTHORIZATION)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("tests")
+    call: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.response.id": "resp-1",
+        "gen_ai.usage.input_tokens": 30,
+        "gen_ai.usage.output_tokens": 5,
+    }
+    with tracer.start_as_current_span("chat gpt", attributes=call) as outer:
+        trace_id = f"{outer.get_span_context().trace_id:032x}"
+        with tracer.start_as_current_span("chat", attributes=call):
+            pass
+    provider.shutdown()
+
+    run = stored(file, f"trace-{trace_id}")
+    with SqliteJournal(file) as journal:
+        [listed] = journal.find_runs().runs
+    usage = listed.totals.usage
+    assert (usage.model_calls, usage.total_tokens) == (1, 35)
+    assert len(run.calls) == 1

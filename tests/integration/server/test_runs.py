@@ -121,6 +121,30 @@ async def test_runs_are_listed_newest_first_by_pages_and_filters(stores: Stores)
         assert [run["run_id"] for run in early["runs"]] == ["wf-0"]
 
 
+async def test_runs_are_found_by_a_query(stores: Stores) -> None:
+    labelled = {**START, "payload": {"tags": ["nightly"], "user": "ann"}}
+    async with served(stores) as server:
+        await record(server.http, "wf-0", labelled)
+        await record(server.http, "wf-1", START)
+
+        found = (await server.http.get("/api/runs", params={"q": "tag:nightly user:ann since:1h"})).json()
+        others = (await server.http.get("/api/runs", params={"q": "-tag:nightly"})).json()
+        both = (await server.http.get("/api/runs", params={"q": "wf-1", "status": "failed"})).json()
+        wrong = await server.http.get("/api/runs", params={"q": "a statsu:failed"})
+
+        assert [(run["run_id"], run["tags"], run["user"]) for run in found["runs"]] == [
+            ("wf-0", ["nightly"], "ann")
+        ]
+        assert [run["run_id"] for run in others["runs"]] == ["wf-1"]
+        assert both["runs"] == []
+        assert wrong.status_code == 400
+        assert wrong.json()["error"] == {
+            "code": "invalid_query",
+            "message": "Invalid query at position 3: Unknown field 'statsu'. Did you mean 'status'?",
+            "position": 3,
+        }
+
+
 async def test_the_same_append_again_stores_nothing_twice(stores: Stores) -> None:
     async with served(stores) as server:
         body, key = {"events": [START, {"type": "note"}]}, {"Idempotency-Key": "first try"}

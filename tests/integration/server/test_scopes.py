@@ -245,3 +245,15 @@ async def test_a_path_is_shown_as_text_on_the_not_found_page(locked: Served) -> 
 
     assert "<script>" not in response.text
     assert "&lt;script&gt;" in response.text
+
+
+async def test_callers_learn_what_they_may_do(locked: Served, sqlite_stores: Stores) -> None:
+    for name, token in CALLERS.items():
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        response = await locked.http.get("/api/access", headers=headers)
+        if name == "none":
+            assert response.status_code == 401
+        else:
+            assert response.json() == {"scope": name, "deletes_runs": name == "write"}
+    async with served(sqlite_stores) as open_server:
+        assert (await open_server.http.get("/api/access")).json()["deletes_runs"] is True

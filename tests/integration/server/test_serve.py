@@ -142,6 +142,7 @@ def test_a_missing_journal_is_created(tmp_path: Path) -> None:
             "cursor": None,
             "hint": None,
             "usage": None,
+            "failures": [],
         }
 
 

@@ -68,6 +68,31 @@ async def test_a_price_that_is_imported_later_changes_the_response(
         assert after.json()["usage"]["cost"] == 0.0011
 
 
+async def test_sessions_and_turns_have_the_cost_by_configured_and_imported_prices(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGWATCH_DATA", str(tmp_path / "prices"))
+    source = tmp_path / "litellm.json"
+    source.write_text(json.dumps({"haiku": {"input_cost_per_token": 1e-03, "output_cost_per_token": 1e-03}}))
+    models = {name: {"inputTokens": 90, "outputTokens": 10} for name in ("opus", "haiku")}
+    line = {"type": "result", "subtype": "success", "result": "ok", "modelUsage": models}
+    settings = Settings(journal="memory://", prices={"opus": Price(Decimal(10_000), Decimal(10_000))})
+    async with served(stores, settings=settings) as server:
+        session, turn = "/api/projects/p1/sessions/s1", await new_turn(server.http)
+        await server.http.post(f"{turn}/lines", content=json.dumps(line), headers=LINES)
+        paths = (session, f"{session}/turns", turn)
+        before = [await server.http.get(path) for path in paths]
+        import_prices(source, file=price_file())
+        after = [
+            await server.http.get(path, headers={"If-None-Match": each.headers["etag"]})
+            for path, each in zip(paths, before, strict=True)
+        ]
+
+    assert [each.json()["usage"]["cost"] for each in before] == [None] * 3  # one of two models has a price
+    assert [each.json()["usage"]["cost"] for each in after] == [1.1] * 3
+    assert after[1].json()["turns"][0]["usage"]["cost"] == 1.1
+
+
 async def test_a_run_that_waits_is_waiting_and_not_silent(stores: Stores) -> None:
     wait = {"reason": "approval", "detail": "deploy"}
     async with served(stores) as server:

@@ -176,6 +176,7 @@ def test_a_file_of_an_earlier_version_gets_the_table(tmp_path: Path) -> None:
         journal.append([STEP])
     before = sqlite3.connect(tmp_path / "j.db")
     before.execute("DROP TABLE heartbeats")
+    before.execute("DROP TABLE tombstones")
     before.execute("PRAGMA user_version = 1")
     before.commit()
     before.close()

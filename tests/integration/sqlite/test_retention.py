@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.retention import is_too_large
+from longwatch.model.endings import Status
 from longwatch.model.event import START, Event
+from longwatch.model.retention import RetentionRule
 from longwatch.testing import FakeClock
 
 
@@ -121,3 +124,54 @@ def test_an_event_that_went_may_come_again_as_a_new_arrival(journal: SqliteJourn
 
 def test_pruning_an_empty_journal_does_nothing(journal: SqliteJournal) -> None:
     assert journal.prune(10**12) == 0
+
+
+def ended(journal: SqliteJournal, run_id: str, at: int, type: str = "workflow_complete") -> None:
+    journal.append([event(run_id, at, "workflow_start"), event(run_id, at + 1), event(run_id, at + 2, type)])
+
+
+def left(journal: SqliteJournal) -> set[str]:
+    return {run.run_id for run in journal.find_runs().runs}
+
+
+def test_a_rule_removes_old_ended_runs_of_its_status_and_no_open_run(journal: SqliteJournal) -> None:
+    ended(journal, "wf-old", 10)
+    ended(journal, "wf-failed", 10, "workflow_error")
+    ended(journal, "wf-new", 45_000)
+    journal.append([event("wf-open", 10, "workflow_start")])
+
+    removed = journal.expire([RetentionRule(status=Status.SUCCEEDED, after_ms=10_000)], batch=2)
+
+    assert removed == 3
+    assert left(journal) == {"wf-failed", "wf-new", "wf-open"}
+    assert times(journal, "wf-old") == []
+
+
+def test_a_rule_may_name_a_kind(journal: SqliteJournal) -> None:
+    ended(journal, "wf-old", 10)
+
+    assert journal.expire([RetentionRule(kind="turn", after_ms=1)]) == 0
+    assert journal.expire([RetentionRule(kind="workflow", after_ms=1)]) == 3
+
+
+def test_a_size_removes_the_oldest_ended_runs_until_the_file_fits(journal: SqliteJournal) -> None:
+    for number in range(20):
+        run_id = f"wf-{number:02}"
+        journal.append([event(run_id, number * 10, "workflow_start")])
+        text = Event(
+            run_id=run_id,
+            event_id=f"{run_id}-text",
+            type="step",
+            occurred_at=number * 10 + 1,
+            payload={"text": "x" * 20_000},
+        )
+        journal.append([text, event(run_id, number * 10 + 2, "workflow_complete")])
+    rule = RetentionRule(max_bytes=300_000)
+
+    journal.expire([rule])
+
+    assert not is_too_large(journal._database, rule)
+    kept = left(journal)
+    assert 5 < len(kept) < 15
+    assert kept == {f"wf-{number:02}" for number in range(20 - len(kept), 20)}
+    assert journal.expire([rule]) == 0

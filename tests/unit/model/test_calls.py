@@ -309,3 +309,29 @@ def test_calls_of_one_layer_with_one_response_id_are_two() -> None:
     again = model_call(30, "again", "openai")
 
     assert [call.call_id for call in calls_of(*CLIENT, *again)] == ["client", "again"]
+
+
+def test_a_call_has_a_preview_of_its_arguments_and_of_its_result() -> None:
+    (call,) = calls_of(
+        event("tool_call", 10, call_id="c1", status="started", input={"query": "gas", "timeout": 3}),
+        event("tool_call", 20, call_id="c1", status="completed", output=[1, 2]),
+    )
+
+    assert (call.input_preview, call.output_preview, call.preview) == ("gas", "1, 2", "gas → 1, 2")
+
+
+def test_the_preview_of_a_failed_call_ends_with_its_error() -> None:
+    (call,) = calls_of(
+        event("tool_call", 20, call_id="c1", status="failed", input="x", error_message="E: a\nb"),
+    )
+
+    assert (call.input_preview, call.output_preview, call.preview) == ("x", None, "x → E: a b")
+
+
+def test_fields_of_a_producer_without_input_and_output_are_previewed() -> None:
+    (call,) = calls_of(
+        event("tool_call", 10, call_id="c1", status="started", ticker="ACME"),
+        event("tool_call", 20, call_id="c1", status="completed", rows=12),
+    )
+
+    assert call.preview == "ACME → rows=12"

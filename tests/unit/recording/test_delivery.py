@@ -443,3 +443,36 @@ def test_shipping_what_other_processes_left_changes_no_count_of_ours(scene: Scen
     assert counts_before == (1, 1)
     assert (scene.delivery.counts.stored, scene.delivery.counts.in_outbox) == (2, 0)
     assert len(scene.stored()) == 5
+
+
+def test_events_of_a_deleted_run_are_dropped_counted_and_logged_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.delivery.deliver(scene.events(2))
+    scene.memory.delete_run(RUN, by="ann@host", force=True)
+    other = Event(run_id="wf-2", event_id="other", type="step", occurred_at=5_000)
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        assert scene.delivery.deliver([*scene.events(2), other])
+        assert scene.delivery.deliver(scene.events())
+
+    counts = scene.delivery.counts
+    assert (counts.recorded, counts.stored, counts.refused, counts.in_outbox) == (6, 3, 3, 0)
+    assert "was deleted at" in (counts.last_error or "")
+    assert [each.event_id for each in events_of(scene.memory, "wf-2")] == ["other"]
+    assert len(caplog.records) == 1
+    assert "wf-1' was deleted at" in caplog.records[0].message
+    assert not scene.outbox.exists()
+
+
+def test_a_deleted_run_is_not_shipped_from_the_outbox(scene: Scene) -> None:
+    scene.delivery.deliver(scene.events(1))
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events(2))
+    scene.memory.delete_run(RUN, by="ann@host", force=True)
+    scene.journal.recover()
+
+    report = scene.outbox.ship(lambda url: scene.journal)
+
+    assert (report.shipped, report.dropped, report.refused, report.left) == (0, 2, 0, 0)
+    assert scene.outbox.refused() == []

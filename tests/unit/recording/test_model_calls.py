@@ -10,6 +10,7 @@ import pytest
 import longwatch
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
+from longwatch.model.model_calls import CountedCall, Repeat
 from longwatch.recording import model_calls
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelUsage, begin_model_call, find_repeated
 from longwatch.recording.recorder import Recorder
@@ -173,20 +174,23 @@ def test_calls_of_one_client_with_a_reused_response_id_are_two_calls(
 
 
 def test_response_ids_of_other_runs_are_other_calls() -> None:
-    assert find_repeated("wf-a", "resp-1", "call-1") is None
-    assert find_repeated("wf-b", "resp-1", "call-2") is None
-    assert find_repeated("wf-a", "resp-1", "call-3") == "call-1"
-    assert find_repeated("wf-a", None, "call-4") is None
+    calls = [CountedCall(f"call-{number}", None, has_tokens=number == 3) for number in range(1, 5)]
+
+    assert find_repeated("wf-a", "resp-1", calls[0]) == Repeat()
+    assert find_repeated("wf-b", "resp-1", calls[1]) == Repeat()
+    assert find_repeated("wf-a", "resp-1", calls[2]) == Repeat("call-1", adds_usage=True)
+    assert find_repeated("wf-a", None, calls[3]) == Repeat()
 
 
 def test_the_number_of_remembered_responses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_calls, "MAX_RESPONSES", 3)
     monkeypatch.setattr(model_calls, "_responses", OrderedDict())
     for number in range(10):
-        find_repeated("wf-bounded", f"resp-{number}", f"call-{number}")
+        find_repeated("wf-bounded", f"resp-{number}", CountedCall(f"call-{number}", None, has_tokens=True))
 
     assert len(model_calls._responses) == 3
-    assert find_repeated("wf-bounded", "resp-0", "call-again") is None
+    again = CountedCall("call-again", None, has_tokens=True)
+    assert find_repeated("wf-bounded", "resp-0", again) == Repeat()
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,7 @@ describe("useSessionPolling", () => {
     const turnId = await newTurn(place);
     const net = network();
     const { Page } = pageOf(place.projectId, net, { strict: false });
+    const release = net.hold();
     let renders = 0;
     const { result } = renderHook(
       () => {
@@ -174,8 +175,10 @@ describe("useSessionPolling", () => {
       },
       { wrapper: Page },
     );
+    await waitFor(() => expect(net.requests.length).toBeGreaterThanOrEqual(1), SOON);
+    expect(net.requests).toHaveLength(1); // both wait for its response
+    release();
     await waitFor(() => expect(result.current.other.data).toBeDefined(), SOON);
-    expect(net.requests).toHaveLength(1);
     await waitFor(() => expect(net.requests.length).toBeGreaterThanOrEqual(3), SOON);
     const [before, rendered] = [result.current.one.data, renders];
 

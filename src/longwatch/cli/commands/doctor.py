@@ -24,7 +24,7 @@ from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.header import wrap_text
 from longwatch.cli.render.styles import Segment, StyledLine
-from longwatch.cli.render.terminal import Terminal, write_json
+from longwatch.cli.render.terminal import Terminal, write_document
 from longwatch.cli.render.text import clean, columns_of, count_text, pad
 
 FREE_COLUMNS = 10_000
@@ -34,7 +34,7 @@ _INDENT = 2
 @click.command()
 @click.option("--full", is_flag=True, help="Decode every event of a file.")
 @store_option
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def command(invocation: Invocation, full: bool, url: str | None, output: str) -> int:
@@ -47,8 +47,8 @@ def command(invocation: Invocation, full: bool, url: str | None, output: str) ->
     Exit code 1 means that there is a problem. Each problem is printed with the next step.
     """
     findings = run_checks(invocation, full=full, executions=url)
-    if output == "json":
-        write_json(findings_view(findings))
+    if output != "text":
+        write_document(findings_view(findings), output)
     else:
         terminal = Terminal.of_stdout()
         terminal.show(finding_lines(findings, width=terminal.columns))

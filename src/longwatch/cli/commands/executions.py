@@ -23,7 +23,14 @@ from longwatch.cli.options import (
 from longwatch.cli.render.execution_lines import COLUMNS, fact_lines, list_row, wave_lines
 from longwatch.cli.render.executions import open_view
 from longwatch.cli.render.table import table
-from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json, write_json_lines
+from longwatch.cli.render.terminal import (
+    Terminal,
+    remark,
+    write_data,
+    write_document,
+    write_json,
+    write_json_lines,
+)
 from longwatch.cli.render.times import span_ms
 from longwatch.cli.resolve import find_execution
 from longwatch.cli.signals import report_interrupt, stopped_by_signals
@@ -96,7 +103,7 @@ for decision in (close, stop_watching, add_wave, set_waves):
     help=f"Deadline after the start, past which the source decides. Or {NEVER}.",
 )
 @store_option
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def add(
@@ -146,8 +153,8 @@ def add(
         added = store.add(new)
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
             journal.append([start_event(added)])
-    if output == "json":
-        write_json(ExecutionView.of(added, now_ms=now))
+    if output != "text":
+        write_document(ExecutionView.of(added, now_ms=now), output)
     else:
         write_data([added.execution_id])
     if more_waves:
@@ -190,7 +197,7 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
 @command.command("show")
 @execution_argument
 @store_option
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def show(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
@@ -199,8 +206,8 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
     with open_store(invocation, url) as store:
         found = find_execution(store, execution)
     view = ExecutionView.of(found, now_ms=now, cadence=_read_cadence(invocation, [found]))
-    if output == "json":
-        write_json(view)
+    if output != "text":
+        write_document(view, output)
     else:
         Terminal.of_stdout().show(wave_lines(view, now_ms=now))
 
@@ -217,10 +224,8 @@ def explain(invocation: Invocation, execution: str, url: str | None, output: str
     with open_store(invocation, url) as store:
         found = find_execution(store, execution)
     facts = list(explain_execution(found, now, _read_cadence(invocation, [found])))
-    if output == "json":
-        write_json(FactList.of(found, facts))
-    elif output == "jsonl":
-        write_json_lines([FactList.of(found, facts)])
+    if output != "text":
+        write_document(FactList.of(found, facts), output)
     else:
         Terminal.of_stdout().show(fact_lines(found, facts))
 

@@ -17,7 +17,7 @@ from longwatch.cli.options import (
     output_option,
     pass_invocation,
 )
-from longwatch.cli.render.terminal import remark, write_data, write_json
+from longwatch.cli.render.terminal import remark, write_data, write_document
 from longwatch.cli.render.text import clean
 from longwatch.cli.resolve import find_execution
 from longwatch.cli.source_checks import check_job_ids
@@ -37,7 +37,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def decision_options(command: F) -> F:
     """What every decision takes: the execution, the reason and the operator."""
     for option in (
-        output_option("text", "json"),
+        output_option(),
         store_option,
         click.option("--operator", metavar="NAME", help="Operator who decides. [default: your login name]"),
         click.option("--reason", required=True, help="Reason, stored in the journal."),
@@ -136,8 +136,8 @@ def _decide(
     with open_store(invocation, url) as store, open_journal(settings=settings, clock=clock) as journal:
         by = Operator(store, journal, clock=clock, ttl_hours=settings.ttl_hours)
         decided = decide(by, find_execution(store, execution), statement)
-    if output == "json":
-        write_json(ExecutionView.of(decided, now_ms=clock.now_ms()))
+    if output != "text":
+        write_document(ExecutionView.of(decided, now_ms=clock.now_ms()), output)
     else:
         write_data([decided.execution_id])
         remark(_remark(decided))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from longwatch.cli.options import common_options
-from longwatch.cli.render.terminal import remark, write_text
+from longwatch.cli.options import common_options, output_option
+from longwatch.cli.render.terminal import remark, write_document, write_text
 from longwatch.errors import InvalidInput
 from longwatch.storage.aws import core_session, make_client, new_session
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     "--upload", "s3_url", metavar="S3-URL", help="Also upload them: s3://BUCKET or s3://BUCKET/PREFIX."
 )
 @click.option("--endpoint", metavar="URL", help="S3 endpoint URL, such as that of a local emulator.")
+@output_option()
 @common_options
-def command(directory: Path, s3_url: str | None, endpoint: str | None) -> None:
+def command(directory: Path, s3_url: str | None, endpoint: str | None, output: str) -> None:
     """Build the Lambda code and the state machine.
 
     File names derive from the content: the same source gives the same names and bytes, and a change gives
@@ -47,15 +49,20 @@ def command(directory: Path, s3_url: str | None, endpoint: str | None) -> None:
         remark(f"{path}  {len(artifact.content):,} bytes")
     if target is None:
         remark(f"Upload them with --upload s3://BUCKET/PREFIX. The templates are in {infrastructure()}.")
-        for name, artifact in artifacts.items():
-            write_text(f"{name}={artifact.name}")
+        _write({name: artifact.name for name, artifact in artifacts.items()}, output)
         return
     bucket, prefix = target
     client = make_client(new_session(core_session("Uploading to S3")), "s3", endpoint=endpoint)
     keys = {name: _upload(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
-    write_text(f"CodeBucket={bucket}")
-    for name, key in keys.items():
-        write_text(f"{name}={key}")
+    _write({"CodeBucket": bucket, **keys}, output)
+
+
+def _write(parameters: Mapping[str, str], output: str) -> None:
+    if output != "text":
+        write_document(parameters, output)
+        return
+    for name, value in parameters.items():
+        write_text(f"{name}={value}")
 
 
 def _upload(client: Any, artifact: Artifact, bucket: str, prefix: str) -> str:

@@ -11,7 +11,7 @@ import click
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.styles import Segment
 from longwatch.cli.render.table import Column, table
-from longwatch.cli.render.terminal import Terminal, remark, write_json
+from longwatch.cli.render.terminal import Terminal, remark, write_json, write_json_lines
 from longwatch.cli.render.text import clean, count_text
 from longwatch.model.price_tables import price_fields
 from longwatch.model.prices import Price
@@ -42,7 +42,7 @@ def command(context: click.Context) -> None:
 
 @command.command("list")
 @click.option("-q", "--text", default="", help="Only models whose name contains this text.")
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def list_command(invocation: Invocation, text: str, output: str) -> None:
@@ -52,6 +52,8 @@ def list_command(invocation: Invocation, text: str, output: str) -> None:
     shown = {name: every[name] for name in sorted(every) if text.lower() in name.lower()}
     if output == "json":
         write_json({name: _view(name, price, own) for name, price in shown.items()})
+    elif output == "jsonl":
+        write_json_lines({"model": name, **_view(name, price, own)} for name, price in shown.items())
     elif shown:
         terminal = Terminal.of_stdout()
         rows = [_row(name, price, own) for name, price in shown.items()]

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
-from longwatch.cli.render.terminal import remark, write_data, write_json
+from longwatch.cli.render.terminal import remark, write_data, write_document
 from longwatch.errors import InvalidInput, JournalUnavailable
 from longwatch.model.attempts import FACT_TYPES
 from longwatch.model.event import Event
@@ -34,7 +34,7 @@ FLUSH_SECONDS = 10.0
 )
 @click.option("--agent", metavar="NAME", help="Agent that recorded the event.")
 @click.option("--data", metavar="JSON", help="Payload: a JSON object, @FILE to read one, or - for stdin.")
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def command(
@@ -72,8 +72,8 @@ def command(
     finally:
         recorder.close()
     where = _storage_of(recorder.stats(), flushed=flushed)
-    if output == "json":
-        write_json({"run_id": run_id, "stored_in": where})
+    if output != "text":
+        write_document({"run_id": run_id, "stored_in": where}, output)
     else:
         write_data([run_id])
 

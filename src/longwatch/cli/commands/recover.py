@@ -8,7 +8,7 @@ import click
 
 from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
-from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
+from longwatch.cli.render.terminal import ProgressLine, remark, write_document, write_text
 from longwatch.cli.render.text import count_text
 from longwatch.errors import InvalidInput
 from longwatch.journal.sqlite.recovery import RecoveryReport, recover
@@ -21,7 +21,7 @@ MAX_RUNS = 20  # affected ones that are listed
 @click.option(
     "--to", "target", metavar="NEW", required=True, type=click.Path(path_type=Path), help="New file."
 )
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def command(invocation: Invocation, source: Path, target: Path, output: str) -> int:
@@ -41,8 +41,8 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
         raise InvalidInput(f"{target} already exists. Choose another file for --to.")
     with ProgressLine("Salvaging:", clock=invocation.clock) as progress:
         found = recover(source, target, clock=invocation.clock, progress=progress.at)
-    if output == "json":
-        write_json(
+    if output != "text":
+        write_document(
             {
                 "file": str(target),
                 "salvaged": found.salvaged,
@@ -51,7 +51,8 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
                 "affected_runs": sorted(found.affected),
                 "other_rows": found.other_rows,
                 "other_tables_damaged": found.other_lost,
-            }
+            },
+            output,
         )
     else:
         _print_result(found, target)

@@ -17,6 +17,7 @@ from longwatch.cli.render.times import duration_text
 from longwatch.integrations.startup import with_startup_hook
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
+from longwatch.recording.labels import label_fields
 from longwatch.recording.process.child import is_terminal
 from longwatch.recording.process.child_runner import GRACE_SECONDS
 from longwatch.recording.process.command import absolute_journal_url, child_environment, command_name
@@ -42,6 +43,9 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 @click.option("--name", metavar="NAME", help="Name of the run.  [default: the command's name]")
 @click.option("--run-id", metavar="ID", help="ID of the run.  [default: a new one]")
 @click.option("--kind", metavar="KIND", default="workflow", show_default=True, help="Kind of the run.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Tag of the run. Repeat for more.")
+@click.option("--user", metavar="USER", help="User for whom the command runs.")
+@click.option("--session", metavar="SESSION", help="Session that the run belongs to.")
 @click.option(
     "--grace",
     metavar="SECONDS",
@@ -62,6 +66,9 @@ def command(
     name: str | None,
     run_id: str | None,
     kind: str,
+    tags: Sequence[str],
+    user: str | None,
+    session: str | None,
     grace: float,
     no_output: bool,
     quiet: bool,
@@ -74,7 +81,7 @@ def command(
 
     \b
     longwatch run -- python flow.py
-    longwatch run --name nightly --grace 30 -- ./import.sh --all
+    longwatch run --name nightly --tag prod --grace 30 -- ./import.sh --all
     """
     if not command_line:
         raise click.UsageError("No command to run. Put it last: longwatch run -- python flow.py")
@@ -100,6 +107,7 @@ def command(
             enabled=NO_SDKS not in settings.attach,
         ),
         kind=kind,
+        labels=label_fields(tags, user=user, session=session),
         parent_run_id=parent if parent != chosen else None,
         run_is_new=run_id is None,
         record_output=not no_output,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,9 @@ from longwatch.errors import InvalidInput
 from longwatch.executions.progress import warnings_text
 from longwatch.journal.base import Journal
 from longwatch.journal.views import RunLine
+from longwatch.model.failures import FailureGroup, failure_of, group_failures
 from longwatch.model.prices import NO_PRICES, Prices, totals
+from longwatch.model.query_language import parse_query
 from longwatch.model.run import Condition, Run, RunSummary, Status, conditions
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 from longwatch.model.usage import total_usage
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from longwatch.following.observation import ObservedRun, Observer
 
 PAGE_RUNS = 500
+MAX_GROUPS = 5  # of failures, below the table
 NARROW_COLUMNS = 60
 AGE_COLUMNS = 8
 
@@ -41,6 +44,7 @@ COLUMNS = (
     Column("CONDITION", 6, 12, elastic=True),  # omitted if no run has one
     Column("KIND", 1, 8),
     Column("NAME", 8, 12, elastic=True),
+    Column("TAGS", 6, 6, elastic=True),  # omitted if no run has one
     Column("STARTED", 3, 8),
     Column("AGE", 9, AGE_COLUMNS),
     Column("DURATION", 5, 8, right=True),
@@ -49,11 +53,22 @@ COLUMNS = (
     Column("TOKENS", 4, 6, right=True),  # omitted if no run has called a model
     Column("COST", 4, 5, right=True),  # omitted if no run has a known cost
     Column("LAST EVENT", 2, 16, elastic=True),
+    Column("FAILURE", 8, 24, elastic=True),  # omitted if no run has failed
 )
-OPTIONAL = frozenset({"CONDITION", "TOKENS", "COST"})
+OPTIONAL = frozenset({"CONDITION", "TAGS", "TOKENS", "COST", "FAILURE"})
+ENDED = {Status.DIED: "died", Status.PARTIAL: "ended partial"}  # else: failed
+
+SORTS: Mapping[str, Callable[[RunSummary, int], float]] = {
+    "started": lambda run, _: run.started_at,
+    "duration": lambda run, now_ms: run.longest_duration_ms(now_ms),
+    "last": lambda run, _: run.last_event_at,
+    "tokens": lambda run, _: totals(run.totals.usage, NO_PRICES).total_tokens,
+    "events": lambda run, _: run.events,
+}
 
 
 @click.command()
+@click.argument("terms", metavar="[QUERY]", nargs=-1)
 @click.option(
     "--status",
     type=click.Choice([status.value for status in Status], case_sensitive=False),
@@ -69,12 +84,20 @@ OPTIONAL = frozenset({"CONDITION", "TOKENS", "COST"})
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of runs."
 )
 @click.option("--all", "everything", is_flag=True, help="List all runs.")
+@click.option(
+    "--sort",
+    type=click.Choice([*SORTS]),
+    default="started",
+    show_default=True,
+    help="Order of the listed runs, the largest or newest first.",
+)
 @click.option("--scan", is_flag=True, help="Scan the whole table for runs of other producers, not only 4 MB.")
 @output_option()
 @common_options
 @pass_invocation
 def command(
     invocation: Invocation,
+    terms: Sequence[str],
     status: str | None,
     kind: str | None,
     since: str | None,
@@ -82,10 +105,20 @@ def command(
     text: str | None,
     limit: int,
     everything: bool,
+    sort: str,
     scan: bool,
     output: str,
 ) -> None:
-    """List runs, newest first."""
+    """List runs, newest first.
+
+    QUERY selects runs by words of their ID or name and by field:value. Fields are agent, duration, error,
+    kind, name, run, session, since, status, tag, tool, until and user. Commas separate alternatives, and a
+    leading minus negates.
+
+    \b
+    longwatch runs 'status:failed agent:reader error:Timeout since:2d'
+    longwatch runs 'tag:nightly -status:succeeded duration:>5m'
+    """
     now = invocation.clock.now_ms()
     query = RunQuery(
         status=Status(status) if status else None,
@@ -95,6 +128,7 @@ def command(
         until=moment_ms(until, now_ms=now) if until else None,
         text=text,
     )
+    query = parse_query(" ".join(terms), now_ms=now, within=query)
     from longwatch.following.merged_runs import MergedRuns
     from longwatch.following.observation import Observer
     from longwatch.following.unlisted_runs import scan_unlisted
@@ -109,6 +143,9 @@ def command(
             merged, notice = MergedRuns(journal, lambda: unlisted.runs), unlisted.notice
             observer = Observer(journal, clock=invocation.clock, runs=merged)
             runs, more = _list(observer, query, most, invocation.clock)
+    groups = group_failures(each.run for each in runs)
+    if sort != "started":
+        runs = sorted(runs, key=lambda each: SORTS[sort](each.run, now), reverse=True)
     prices = PriceList(invocation.settings()).current()
     if output == "json":
         write_json([_view(each, now, prices) for each in runs])
@@ -120,6 +157,8 @@ def command(
         usage = total_usage(each.run.totals.usage for each in runs)
         if usage:
             remark(f"Usage of these runs: {usage_text(usage, prices)}.")
+        for group in groups[:MAX_GROUPS]:
+            remark(f"{_group_text(group, now)}.")
     if not runs:
         remark("No runs." if query == WORK else "No matching runs.")
     elif more:
@@ -191,6 +230,27 @@ def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo |
     return f"{name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"
 
 
+def _failure_text(run: RunSummary) -> str:
+    """`FeedTimeout: no response · fetch_prices of reader`"""
+    failure = failure_of(run)
+    if failure is None:
+        return ""
+    call = failure.call
+    if call is None:
+        return failure.error
+    agent = f" of {call.agent_name}" if call.agent_name and call.agent_name != call.name else ""
+    return f"{failure.error} · {call.name}{agent}"
+
+
+def _group_text(group: FailureGroup, now_ms: int, zone: tzinfo | None = None) -> str:
+    """`14 runs failed with FeedTimeout in fetch_prices since 09:10:00`"""
+    failure = group.failure
+    call = f" in {failure.call.name}" if failure.call else ""
+    since = start_text(group.since, now_ms=now_ms, zone=zone)
+    verb, error = ENDED.get(failure.status, "failed"), failure.error_class or f"“{failure.error}”"
+    return clean(f"{len(group.run_ids):,} runs {verb} with {error}{call} since {since}")
+
+
 def _warnings(run: RunSummary) -> str:
     return warnings_text(run.warning_count) if run.warning_count else ""
 
@@ -217,6 +277,7 @@ def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None, prices: Prices) -
         Segment(clean(_condition_text(found_now, now_ms, zone)) or _warnings(run), "warn"),
         Segment(clean(run.kind)),
         Segment(clean(run.name or "")),
+        Segment(clean(", ".join(sorted(run.tags))), "dim"),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),
         # "2 s ago" as wide as "just now": which columns there is room for must not depend on a run's age.
         Segment(ago_text(run.started_at, now_ms=now_ms).ljust(AGE_COLUMNS), "dim"),
@@ -225,4 +286,5 @@ def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None, prices: Prices) -
         Segment(f"{len(run.agents)}"),
         *_usage_segments(run, prices),
         Segment(clean(run.last_event_type), "dim"),
+        Segment(clean(_failure_text(run)), style),
     ]

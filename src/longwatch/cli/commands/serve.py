@@ -186,7 +186,15 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
             collect_less_often()
             return_memory_early()
             allow_more_connections()
-            return await serve(app, context, address.bound, ready, trusted_proxies=address.trusted_proxies)
+            return await serve(
+                app,
+                context,
+                address.bound,
+                ready,
+                trusted_proxies=address.trusted_proxies,
+                fills_search_index=settings.server_search_index,
+                retention=settings.retention,
+            )
 
     with (
         open_journal(settings=settings, clock=invocation.clock) as journal,

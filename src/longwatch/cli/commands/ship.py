@@ -6,7 +6,7 @@ import click
 
 from longwatch.cli.exit_codes import ExitCode, of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
-from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
+from longwatch.cli.render.terminal import ProgressLine, remark, write_document, write_text
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox, ShipReport
@@ -16,14 +16,15 @@ WAITS_SECONDS = (1, 2, 4, 8, 15)  # between attempts; afterwards the events stay
 
 @click.command()
 @click.option("--once", is_flag=True, help="Try once instead of retrying for 30 s.")
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def command(invocation: Invocation, once: bool, output: str) -> int:
     """Deliver the events that wait in the outbox.
 
     Events that could not be stored wait in a file on this machine. Each is delivered to the journal that it
-    was recorded for. Exit codes: 3 events still wait, and the reason is printed; 1 a journal refused events.
+    was recorded for; those of deleted runs are dropped. Exit codes: 3 events still wait, and the reason is
+    printed; 1 a journal refused events.
     """
     settings, clock = invocation.settings(), invocation.clock
 
@@ -42,6 +43,7 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
                 report = outbox.ship(open_target, clock=clock, progress=progress.at)
             total.shipped += report.shipped
             total.refused += report.refused
+            total.dropped += report.dropped
             total.left, total.errors = report.left, report.errors
             if not total.errors:
                 break
@@ -52,9 +54,16 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
         remark(f"longwatch: {error}")
     for event_id, reason in refused:
         remark(f"longwatch: the journal refused event {event_id}: {reason}")
-    if output == "json":
-        write_json(
-            {"shipped": total.shipped, "left": total.left, "refused": total.refused, "errors": total.errors}
+    if output != "text":
+        write_document(
+            {
+                "shipped": total.shipped,
+                "left": total.left,
+                "refused": total.refused,
+                "dropped": total.dropped,
+                "errors": total.errors,
+            },
+            output,
         )
     else:
         write_text(summary(total))
@@ -63,11 +72,12 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
 
 def summary(report: ShipReport) -> str:
     """The result in one line."""
-    if not (report.shipped or report.left or report.refused):
+    if not (report.shipped or report.left or report.refused or report.dropped):
         return "The outbox is empty."
     parts = [f"{report.shipped:,} shipped"]
     parts += [f"{report.left:,} still waiting"] if report.left else []
     parts += [f"{report.refused:,} refused"] if report.refused else []
+    parts += [f"{report.dropped:,} of deleted runs dropped"] if report.dropped else []
     return ", ".join(parts) + "."
 
 

@@ -2,144 +2,222 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import tzinfo
+from functools import partial
 
 import click
 
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
+from longwatch.cli.render.call_details import call_lines
 from longwatch.cli.render.event_line import event_line, need_dates
-from longwatch.cli.render.header import header
+from longwatch.cli.render.header import COMPACT_ROWS, header
 from longwatch.cli.render.styles import Segment, StyledLine
-from longwatch.cli.render.terminal import Terminal, batches, remark, write_data, write_json
-from longwatch.cli.render.waterfall import MOST_CALLS, waterfall
-from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_counted, read_events
-from longwatch.clock import Clock
-from longwatch.errors import RunNotFound
-from longwatch.journal.base import Journal
+from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json, write_json_lines
+from longwatch.cli.render.text import count_text
+from longwatch.cli.render.times import moment_ms
+from longwatch.cli.render.waterfall import waterfall
+from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_events
+from longwatch.cli.run_reader import FoldedRun, RunReader
+from longwatch.journal.call_views import CallDetails, event_ids_of
+from longwatch.journal.sqlite.stored_outlines import RunFacts
 from longwatch.journal.views import RunDetails
-from longwatch.model.event import UNREADABLE, Event
+from longwatch.model.call_lookup import find_call
+from longwatch.model.call_outline import Outline
+from longwatch.model.call_selection import OutlineOptions
+from longwatch.model.event import Event
 from longwatch.model.prices import NO_PRICES, Prices
-from longwatch.model.run import Condition, Run, RunSummary, fold
+from longwatch.model.run import Condition, Run
+from longwatch.model.usage import Usage
 from longwatch.storage.price_file import PriceList
 
-FOLD_EVENTS = 10_000  # folded at a time: each fold copies the run, so few large ones are cheaper
-LATEST_EVENTS = 20  # shown if the run has no calls
+MAX_LINES = 200  # of calls, if the output is not a terminal
+COMPACT_COLUMNS = 72  # a narrower terminal shows short remarks
+MIN_LINES = 4  # of calls, however low the terminal is
 
 
 @click.command()
 @run_argument
-@click.option("--all", "everything", is_flag=True, help=f"Show all calls, not only the first {MOST_CALLS}.")
+@click.argument("call", metavar="[CALL]", required=False)
+@click.option("--errors", is_flag=True, help="Only calls that failed, below their callers.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the N calls that began last.")
+@click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Only N levels, and the failing path.")
+@click.option("--agent", metavar="NAME", help="Only calls of this agent.")
+@click.option(
+    "--since", metavar="TIME", help="Only calls open at TIME or later: 10m, an ISO time or epoch ms."
+)
+@click.option("--full", is_flag=True, help="Show every call on a line of its own.")
+@click.option("--log-scale", is_flag=True, help="Draw durations on a logarithmic scale instead of times.")
 @click.option("--attempt", type=int, metavar="N", help="Show attempt N of a restarted run, from 1.")
 @output_option()
 @common_options
 @pass_invocation
-def command(invocation: Invocation, run: str, everything: bool, attempt: int | None, output: str) -> None:
-    """Show a run: its agents, tools and times.
+def command(
+    invocation: Invocation,
+    run: str,
+    call: str | None,
+    errors: bool,
+    last: int | None,
+    depth: int | None,
+    agent: str | None,
+    since: str | None,
+    full: bool,
+    log_scale: bool,
+    attempt: int | None,
+    output: str,
+) -> None:
+    """Show a run: its agents, tools and times, or one call of it.
 
     RUN is a run ID, the beginning of one, or `latest`. Of a restarted run, the last attempt is shown.
-    -o json prints the whole run as one object, -o jsonl its events, one per line.
+
+    The calls fit the screen: those that repeat share a line, and the calls inside others are counted. The
+    calls that lead to a failure are always shown.
+
+    CALL is the ID of a call, the beginning of one, or a name that one call has. It is shown in full: its
+    arguments, result and error, its attempts and the calls in it.
+
+    -o json prints the whole run or the call as one object, -o jsonl its events, one per line.
     """
     from longwatch.following.observation import Observer
 
     clock = invocation.clock
     with open_for_reading(invocation) as journal:
         found = find_run(journal, run)
-        if output == "jsonl":
+        if output == "jsonl" and call is None:
             write_data(event_lines(journal, found, clock=clock))
             return
-        whole, latest = _read(journal, found, clock)
-        [observed] = Observer(journal, clock=clock).observed([whole.summary])
-        whole = replace(whole, summary=observed.run)
-        attempts = len(observed.run.attempts)
-        number = attempts if attempt is None else attempt
-        shown = whole.at_attempt(number)
-        if attempts > 1:  # events can be assigned to attempts only when the whole run is read
-            belongs = whole.attempt_of()
-            events = (each for each in read_events(journal, found, clock=clock) if belongs(each) == number)
-            own, latest = _fold_events(events)
-            shown = whole.at_attempt(number, own)
-    now, prices = clock.now_ms(), PriceList(invocation.settings()).current()
-    conditions = observed.conditions if number == attempts else ()
-    if output == "json":
-        write_json(
-            RunDetails.of_attempt(
-                whole, shown, now_ms=now, attempt=number, observed=conditions, prices=prices
+        prices = PriceList(invocation.settings()).current()
+        with closing(RunReader(journal, found, attempt=attempt, clock=clock)) as reader:
+            is_outlined = call is None and output == "text"
+            read: RunFacts | FoldedRun = reader.facts() if is_outlined else reader.folded
+            [observed] = Observer(journal, clock=clock).observed([read.whole.summary])
+            whole = replace(read.whole, summary=observed.run)
+            attempts, number = len(observed.run.attempts), reader.number_in(observed.run)
+            shown = whole.at_attempt(number, read.own)
+            conditions = observed.conditions if number == attempts else ()
+            if call is not None:
+                chosen = find_call(shown.calls, call, run_id=found.run_id)
+                wanted = event_ids_of(chosen)
+                events = (
+                    each for each in read_events(journal, found, clock=clock) if each.event_id in wanted
+                )
+                _show_call(CallDetails.of(shown, chosen, events, prices=prices), output)
+                return
+            now = clock.now_ms()
+            if output == "json":
+                write_json(
+                    RunDetails.of_attempt(
+                        whole, shown, now_ms=now, attempt=number, observed=conditions, prices=prices
+                    )
+                )
+                return
+            terminal = Terminal.of_stdout()
+            options = OutlineOptions(
+                errors=errors,
+                agent=agent,
+                since=moment_ms(since, now_ms=now) if since else None,
+                last=last,
+                depth=depth,
+                full=full,
             )
-        )
-        return
-    terminal = Terminal.of_stdout()
-    most = None if everything else MOST_CALLS
-    lines, left_out = run_lines(
-        shown,
-        latest,
-        now_ms=now,
-        width=terminal.columns,
-        most=most,
-        attempt=(number, attempts),
-        observed=conditions,
-        prices=prices,
-    )
+            is_bounded = not (full or last or depth)
+            assert isinstance(read, RunFacts)
+            lines, outlined = run_lines(
+                shown,
+                read.latest,
+                now_ms=now,
+                width=terminal.columns,
+                rows=terminal.rows if is_bounded else None,
+                options=options if terminal.rows or not is_bounded else replace(options, lines=MAX_LINES),
+                log_scale=log_scale,
+                attempt=(number, attempts),
+                observed=conditions,
+                prices=prices,
+                agents=read.agents,
+                outlined=partial(reader.outline, shown.summary),
+            )
     terminal.show(lines)
-    if left_out:
-        remark(f"{left_out:,} more calls. Show them with --all.")
+    remark_left_out(outlined, options, terminal)
+
+
+def _show_call(details: CallDetails, output: str) -> None:
+    if output == "json":
+        write_json(details)
+    elif output == "jsonl":
+        write_json_lines(details.events)
+    else:
+        terminal = Terminal.of_stdout()
+        terminal.show(call_lines(details, width=terminal.columns))
 
 
 def run_lines(
     run: Run,
-    latest: list[Event],
+    latest: Sequence[Event],
     *,
     now_ms: int,
     width: int | None,
-    most: int | None = None,
+    rows: int | None = None,
+    options: OutlineOptions | None = None,
+    log_scale: bool = False,
     zone: tzinfo | None = None,
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
     prices: Prices = NO_PRICES,
-) -> tuple[list[StyledLine], int]:
-    """The text view of a run, and the number of omitted calls. A run without calls shows its last events."""
+    agents: Mapping[str, Usage] | None = None,
+    outlined: Callable[[OutlineOptions], Outline] | None = None,
+) -> tuple[list[StyledLine], Outline]:
+    """The text view of a run, and the outline of its calls. A run without calls shows its last events.
+
+    `agents` and `outlined` return what is known of the calls if the run lacks them. With the `rows` of a
+    screen, the view fits it, with two rows below: a remark and the prompt.
+    """
     lines = header(
-        run, now_ms=now_ms, width=width, zone=zone, attempt=attempt, observed=observed, prices=prices
+        run,
+        now_ms=now_ms,
+        width=width,
+        zone=zone,
+        attempt=attempt,
+        observed=observed,
+        prices=prices,
+        rows=rows,
+        agents=agents,
     )
-    tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most, prices=prices)
-    lines.append([Segment("")])
-    if tree:
-        return [*lines, *tree], left_out
+    room = None if rows is None else max(MIN_LINES, rows - len(lines) - 3)
+    options = options or OutlineOptions()
+    if room is not None:
+        options = replace(options, lines=room)
+    tree, found = waterfall(
+        run,
+        now_ms=now_ms,
+        width=width,
+        options=options,
+        log_scale=log_scale,
+        prices=prices,
+        outlined=outlined,
+    )
+    if rows is None or rows >= COMPACT_ROWS:
+        lines.append([Segment("")])
+    if found.span is not None:
+        return [*lines, *tree], found
+    latest = latest if room is None else latest[-room:]
     dated = need_dates(latest, now_ms=now_ms, zone=zone)
     lines += [event_line(event, width=width, dated=dated, zone=zone) for event in latest]
-    return lines, 0
+    return lines, found
 
 
-def _read(journal: Journal, found: RunSummary, clock: Clock) -> tuple[Run, list[Event]]:
-    whole, latest = _fold_events(read_counted(journal, found, clock=clock))
-    if whole is None:
-        raise RunNotFound(f"Every event of run {found.run_id!r} has expired.")
-    has_gaps = UNREADABLE in whole.counts
-    return replace(whole, summary=_complete(whole.summary, found, has_gaps=has_gaps)), latest
-
-
-def _fold_events(events: Iterator[Event]) -> tuple[Run | None, list[Event]]:
-    """The fold of the events, and the last of them."""
-    run: Run | None = None
-    latest: list[Event] = []
-    for batch in batches(events, FOLD_EVENTS):
-        run = fold(batch, run)
-        latest = heapq.nlargest(LATEST_EVENTS, [*latest, *batch], key=lambda event: event.order)
-    return run, latest[::-1]
-
-
-def _complete(folded: RunSummary, stored: RunSummary, *, has_gaps: bool) -> RunSummary:
-    """The folded summary, with what the journal stored about events that have expired since."""
-    origin = stored.origin if folded.origin.inferred and not stored.origin.inferred else folded.origin
-    # An unreadable event may be the one that ended the run; the stored summary still has that ending.
-    lifecycle = folded.lifecycle.merged(stored.lifecycle) if has_gaps else folded.lifecycle
-    return replace(
-        folded,
-        origin=origin,
-        started_at=min(folded.started_at, stored.started_at),
-        lifecycle=lifecycle,
-        expired_before=stored.expired_before,
-        totals=folded.totals if stored.expired_before is None else folded.totals.highest(stored.totals),
-    )
+def remark_left_out(
+    found: Outline, options: OutlineOptions, terminal: Terminal, *, command: str = ""
+) -> None:
+    """Report what the outline leaves out, and how to show it. `command` is what the options belong to."""
+    if not found.rows and found.left_out:
+        remark(f"None of {count_text(found.left_out, 'call')} matches these options.")
+    elif found.folded:
+        count = count_text(found.folded, "call")
+        use = f"{command} --full".lstrip()
+        if terminal.columns is not None and terminal.columns < COMPACT_COLUMNS:
+            remark(f"{count} folded. For all: {use}")
+            return
+        some = "--last N" if options.errors else "--errors or --last N"
+        remark(f"{count} folded. For all, use {use}; for some, {some}.")

@@ -9,7 +9,7 @@ import click
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.styles import Segment
 from longwatch.cli.render.table import Column, table
-from longwatch.cli.render.terminal import Terminal, remark, write_json
+from longwatch.cli.render.terminal import Terminal, remark, write_document
 from longwatch.cli.resolve import open_for_reading
 from longwatch.executions.cadence.history import DurationHistory, Sample, read_history
 from longwatch.executions.cadence.simulation import (
@@ -67,7 +67,7 @@ def command() -> None:
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Random seed; the same seed gives the same result."
 )
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def cadence(
@@ -90,8 +90,8 @@ def cadence(
     with open_for_reading(invocation) as journal:
         samples = choose_samples(read_history(journal), source=source, mode=mode, plan=plan)
     comparison = compare(RecordedExecutions(samples), runs=runs, history=history, seed=seed)
-    if output == "json":
-        write_json(comparison_view(comparison, runs=runs, seed=seed))
+    if output != "text":
+        write_document(comparison_view(comparison, runs=runs, seed=seed), output)
         return
     terminal = Terminal.of_stdout()
     rows = [score_row(name, each, comparison) for name, each in comparison.scores.items()]

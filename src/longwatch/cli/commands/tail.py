@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import click
 
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.render.event_line import event_line, need_dates, reports_failure
 from longwatch.cli.render.terminal import Terminal, batches, remark, write_data
+from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import moment_ms
 from longwatch.cli.resolve import find_run, open_for_reading, read_events
 from longwatch.clock import Clock
 from longwatch.errors import JournalUnavailable
-from longwatch.journal.base import Journal
+from longwatch.journal.arrivals import last_events
+from longwatch.journal.base import Journal, ReadsLast
 from longwatch.journal.codec import to_line
-from longwatch.model.event import Event
+from longwatch.model.event import UNREADABLE, Event
+from longwatch.model.run import RunSummary
 
 LINES_AT_ONCE = 200  # printed at once, so that a closed pipe is noticed early
+LAST_EVENTS = 500  # of a run, read before the whole run for `-n`
 
 
 @click.command()
@@ -60,7 +63,7 @@ def command(
         if follow:
             _follow(journal, found.run_id, wanted, lines, output, invocation.clock)
             return
-        events = _in_order(filter(wanted, read_events(journal, found, clock=invocation.clock)), lines)
+        events = _last(journal, found, wanted, lines, invocation.clock)
     if output == "json":
         write_data(["[" + ",\n ".join(map(to_line, events)) + "]"])
     elif output == "jsonl":
@@ -95,6 +98,8 @@ def _follow(
     else:
         view = TailView(text_printer(Terminal.of_stdout(), now_ms=clock.now_ms()), wanted, last)
     outcome = asyncio.run(follow_run(journal, run_id, view, clock=clock))
+    if outcome.is_deleted:
+        remark(f"longwatch: {clean(outcome.message or '')}")
     if outcome.lost_contact:
         raise JournalUnavailable(outcome.message or f"Run {run_id} can no longer be followed.")
 
@@ -113,7 +118,18 @@ def _filter(
     return wanted
 
 
-def _in_order(events: Iterator[Event], last: int | None) -> list[Event]:
+def _last(
+    journal: Journal, run: RunSummary, wanted: Callable[[Event], bool], last: int | None, clock: Clock
+) -> list[Event]:
+    """The matching events in order, at most the last so many."""
+    if last is not None and last <= LAST_EVENTS and isinstance(journal, ReadsLast):
+        newest = journal.read_last(run.run_id, LAST_EVENTS)
+        matching = list(filter(wanted, newest))
+        # The time of an unreadable event is uncertain: it may precede or follow all of these.
+        is_certain = all(event.type != UNREADABLE for event in newest)
+        if is_certain and (len(matching) >= last or len(newest) < LAST_EVENTS):
+            return matching[-last:] if last else []
+    events = filter(wanted, read_events(journal, run, clock=clock))
     if last is None:
         return sorted(events, key=lambda event: event.order)
-    return heapq.nlargest(last, events, key=lambda event: event.order)[::-1]
+    return last_events(events, last)

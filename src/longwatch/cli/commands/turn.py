@@ -19,6 +19,7 @@ from longwatch.cli.render.terminal import Terminal, remark
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import duration_text
 from longwatch.errors import InvalidInput, LongwatchError
+from longwatch.integrations.startup import with_startup_hook
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.process.child import is_terminal
@@ -26,6 +27,7 @@ from longwatch.recording.process.child_runner import GRACE_SECONDS
 from longwatch.recording.process.command import absolute_journal_url
 from longwatch.recording.scope import new_trace_id, trace_id_of
 from longwatch.settings import Settings, data_directory, make_private_directory
+from longwatch.settings_catalog import NO_SDKS
 from longwatch.turns import Conversations, TurnState
 from longwatch.turns.executor import (
     EXIT_WAIT_SECONDS,
@@ -124,6 +126,9 @@ def command(
     prompt on standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or cancelled
     by a newer turn. Project and session are created if they do not exist.
 
+    Agent SDKs that a Python command imports are recorded as runs below the turn; LONGWATCH_ATTACH selects
+    them.
+
     The turn succeeds if the agent reports success and its exit does not contradict that.
 
     With --server the turn is on a server. While the server is unreachable, lines are queued.
@@ -156,7 +161,15 @@ def command(
             where = f"session {target.name.conversation_id} of project {target.name.project_id}"
             remark(f"longwatch: {target.name.turn_id}, turn {target.number} in {where}")
         executor = Executor(
-            _turn_command(target, command_line, grace, exit_wait, kill_leftover=kill_leftover),
+            TurnCommand(
+                command=command_line,
+                environment=_environment(target, attaches=NO_SDKS not in settings.attach),
+                prompt=target.prompt,
+                grace_seconds=grace,
+                exit_wait_seconds=exit_wait,
+                kill_leftover=kill_leftover,
+                shares_group=target.prompt is None and is_terminal(STDIN),
+            ),
             target.sink,
             show=_printer(output, quiet=quiet, invocation=invocation),
             warn=_warn,
@@ -171,24 +184,16 @@ def command(
     return _exit_code(result)
 
 
-def _turn_command(
-    target: TurnTarget, command_line: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
-) -> TurnCommand:
-    return TurnCommand(
-        command=command_line,
-        environment=turn_environment(
-            os.environ,
-            target.name,
-            prompt=target.prompt,
-            journal_url=target.journal_url,
-            trace_id=trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id(),
-        ),
+def _environment(target: TurnTarget, *, attaches: bool) -> dict[str, str]:
+    """The environment of the command. With the start-up hook, agent SDKs that it imports are recorded."""
+    environment = turn_environment(
+        os.environ,
+        target.name,
         prompt=target.prompt,
-        grace_seconds=grace,
-        exit_wait_seconds=exit_wait,
-        kill_leftover=kill_leftover,
-        shares_group=target.prompt is None and is_terminal(STDIN),
+        journal_url=target.journal_url,
+        trace_id=trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id(),
     )
+    return with_startup_hook(environment, enabled=attaches)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import click
 
-from longwatch.cli.commands.show import run_lines
+from longwatch.cli.commands.show import remark_left_out, run_lines
 from longwatch.cli.exit_codes import ExitCode, of_watch
 from longwatch.cli.follow_run import View, WatchResult, follow_run
 from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
@@ -21,10 +21,12 @@ from longwatch.cli.render.times import between_text, duration_text, span_ms
 from longwatch.cli.resolve import NEWEST, check_journal, find_exact_run, find_run, sqlite_path
 from longwatch.cli.signals import report_interrupt
 from longwatch.clock import Clock
-from longwatch.errors import RunNotFound
+from longwatch.errors import LongwatchError, RunNotFound
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
+from longwatch.model.call_selection import OutlineOptions
+from longwatch.model.failures import FAILED_STATUSES, failure_of
 from longwatch.model.prices import Prices
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
@@ -89,7 +91,9 @@ def command(
     executions_url: str | None,
     output: str,
 ) -> int:
-    """Follow a run until it ends.
+    """Follow a run until it ends, or all open runs.
+
+    Without RUN, a terminal shows every open run on a line; Enter opens one, Backspace goes back, q quits.
 
     RUN is a run ID, the beginning of one, or `latest`. On a terminal, watch draws the agents, the tools and
     the state of the watch; elsewhere it prints a line for each event. The reason for the end goes to
@@ -108,10 +112,12 @@ def command(
 
         show_sources(invocation, output)
         return ExitCode.SUCCEEDED
-    if run is None:
-        raise click.UsageError("Missing argument 'RUN'.")
     if output == "json":
         raise click.UsageError("-o json needs --sources. For events, use -o jsonl.")
+    if run is None:
+        from longwatch.cli.watch_runs import watch_runs
+
+        return watch_runs(invocation)
     timeout_seconds = span_ms(timeout) / 1000 if timeout else None
     silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
     if ":" in run:
@@ -176,31 +182,54 @@ def _watch_run(
                 )
                 outcome = asyncio.run(followed)
         except KeyboardInterrupt:
-            state = _without_watch(journal, run_id)
-            return report_interrupt(f"watching stopped, run {clean(run_id)} {state}")
-    return _report_end(run_id, outcome, clock, began)
+            return report_interrupt(f"watching stopped, {_without_watch(journal, run_id)}")
+        failed_in = _failed_in(journal, run_id) if outcome.status in FAILED_STATUSES else ""
+    return _report_end(run_id, outcome, clock, began, failed_in)
 
 
-def _report_end(run_id: str, outcome: WatchResult, clock: Clock, began: float) -> ExitCode:
-    remark(f"longwatch: {ending_text(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
+def _report_end(
+    run_id: str, outcome: WatchResult, clock: Clock, began: float, failed_in: str = ""
+) -> ExitCode:
+    watched = clock.monotonic() - began
+    remark(f"longwatch: {ending_text(run_id, outcome, watched, now_ms=clock.now_ms(), failed_in=failed_in)}")
     return of_watch(outcome)
 
 
 def _without_watch(journal: Journal, run_id: str) -> str:
-    """The state of a run whose watch was stopped."""
-    run = journal.find_run(run_id)
+    """The state of a run whose watch was stopped, and how to resume."""
+    run, name = journal.find_run(run_id), clean(run_id)
     if run is None:
-        return "has not started"
-    return "continues" if run.ending is None else _ENDED.get(run.status.value, "ended")
+        return f"run {name} has not started"
+    if run.ending is not None:
+        return f"run {name} {_ENDED.get(run.status.value, 'ended')}"
+    return f"run {name} continues; resume with: longwatch watch {name}"
 
 
-def ending_text(run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int) -> str:
+def _failed_in(journal: Journal, run_id: str) -> str:
+    """` in fetch_prices of reader`: the call that failed with the error of the run."""
+    try:
+        run = journal.find_run(run_id)
+    except LongwatchError:  # the outcome is known without it
+        return ""
+    failure = failure_of(run) if run is not None else None
+    call = failure.call if failure is not None else None
+    if call is None:
+        return ""
+    agent = f" of {call.agent_name}" if call.agent_name not in (None, call.name) else ""
+    return clean(f" in {call.name}{agent}")
+
+
+def ending_text(
+    run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int, failed_in: str = ""
+) -> str:
     """Why the watch ended."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
     name = clean(run_id)
     if outcome.error is not None:
         return f"timeout, and the status of run {name} is not known: {clean(outcome.error)}"
+    if outcome.is_deleted:
+        return message
     if outcome.reason is Reason.SILENT:
         return f"stopped watching run {name}: {message}"
     if outcome.reason is Reason.UNUSABLE:
@@ -209,7 +238,7 @@ def ending_text(run_id: str, outcome: WatchResult, watched_seconds: float, *, no
         return f"run {name} has not started after {watched}"
     if outcome.status is Status.RUNNING and outcome.reason is None:
         return f"run {name} is still running; watched for {watched}"
-    ended = _ENDED.get(outcome.status.value, "ended")
+    ended = f"{_ENDED.get(outcome.status.value, 'ended')}{failed_in}"
     if outcome.ended_between is not None:
         ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
     return f"run {name} {ended}{': ' if message else ''}{message}"
@@ -277,15 +306,14 @@ def _open_view(run_id: str, output: str, clock: Clock, prices: Prices) -> Iterat
         shown = view.run.at_attempt(attempts)
         latest = [event for event, _ in view.latest]
         terminal = Terminal.of_stdout()  # it may have been resized
-        lines, left_out = run_lines(
+        lines, found = run_lines(
             shown,
             latest,
             now_ms=clock.now_ms(),
             width=terminal.columns,
-            most=opened.height,
+            rows=terminal.rows,
             attempt=(attempts, attempts),
             prices=prices,
         )
         terminal.show(lines)
-        if left_out:
-            remark(f"{left_out:,} more calls. Show them with `longwatch show {clean(run_id)} --all`.")
+        remark_left_out(found, OutlineOptions(), terminal, command=f"longwatch show {clean(run_id)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
@@ -13,10 +13,15 @@ from longwatch.executions.progress import warnings_text
 from longwatch.journal.usage_views import usage_by_agent
 from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Condition, Run, Status, conditions
+from longwatch.model.usage import Usage
 
 MOST_AGENTS = 5  # with a line of their own
 
+COMPACT_ROWS = 24  # a lower screen shows only the duration and what needs attention
+
 _LABEL_COLUMNS = 10
+_MOST_FACT_LINES = 4  # on a screen
+_COMPACT_FACTS = frozenset({"attempt", "duration", "ran"})
 
 
 def header(
@@ -28,8 +33,15 @@ def header(
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
     prices: Prices = NO_PRICES,
+    rows: int | None = None,
+    agents: Mapping[str, Usage] | None = None,
 ) -> list[StyledLine]:
-    """The lines above the tree. `attempt` is the number of the attempt and the count of all."""
+    """The lines above the tree. `attempt` is the number of the attempt and the count of all.
+
+    `agents` is the usage of each agent, if the run lacks its calls.
+
+    With the `rows` of a screen, long facts are cut, and a low screen shows only those that matter most.
+    """
     summary = run.summary
     symbol, style = STATUS_LOOKS[summary.status]
     name = f"  {clean(summary.name)}" if summary.name else ""
@@ -44,10 +56,16 @@ def header(
             Segment(fit(name, room - columns_of(run_id))),
         ]
     ]
-    facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed, prices)]
+    facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed, prices, agents)]
+    if rows is not None and rows < COMPACT_ROWS:
+        facts = [fact for fact in facts if fact[0] in _COMPACT_FACTS or fact[2] in ("warn", "bad")]
     columns = max([_LABEL_COLUMNS, *(len(label) + 1 for label, _, _ in facts)])
+    most = None if rows is None else min(_MOST_FACT_LINES, max(1, rows // 8))
     for label, text, style in facts:
-        for number, part in enumerate(wrap_text(text, (width or 10_000) - columns)):
+        parts = list(wrap_text(text, (width or 10_000) - columns))
+        if most is not None and len(parts) > most:
+            parts = [*parts[: most - 1], fit(" ".join(parts[most - 1 :]), (width or 10_000) - columns)]
+        for number, part in enumerate(parts):
             lines.append(
                 [Segment((label if number == 0 else "").ljust(columns), "dim"), Segment(part, style)]
             )
@@ -62,12 +80,25 @@ def _attempt_facts(attempt: tuple[int, int] | None) -> Iterator[tuple[str, str, 
 
 
 def _facts(
-    run: Run, now_ms: int, zone: tzinfo | None, observed: Sequence[Condition], prices: Prices
+    run: Run,
+    now_ms: int,
+    zone: tzinfo | None,
+    observed: Sequence[Condition],
+    prices: Prices,
+    agents: Mapping[str, Usage] | None,
 ) -> Iterator[tuple[str, str, str]]:
     summary = run.summary
     yield "kind", clean(summary.kind), ""
     if summary.parent_run_id:
         yield "part of", clean(summary.parent_run_id), ""
+    labels = {
+        "tags": ", ".join(sorted(summary.tags)),
+        "user": summary.labels.user,
+        "session": summary.labels.session,
+    }
+    for label, text in labels.items():
+        if text:
+            yield label, clean(text), ""
     started = day_text(summary.started_at, now_ms=now_ms, zone=zone)
     yield "started", f"{started} ({ago_text(summary.started_at, now_ms=now_ms)})", ""
     yield from _times(run, now_ms, zone)
@@ -77,7 +108,8 @@ def _facts(
         yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
     if summary.totals.usage:
         yield "usage", usage_text(summary.totals.usage, prices), ""
-        yield from _usage_of_agents(run, prices)
+        used = usage_by_agent(run.calls.values()) if agents is None else agents
+        yield from _usage_of_agents(used, prices)
     waited = waited_text(summary, now_ms=now_ms)
     if waited is not None:
         yield "waited", clean(waited), ""
@@ -93,9 +125,9 @@ def _facts(
         yield "error", clean(summary.error), "bad"
 
 
-def _usage_of_agents(run: Run, prices: Prices) -> Iterator[tuple[str, str, str]]:
+def _usage_of_agents(used: Mapping[str, Usage], prices: Prices) -> Iterator[tuple[str, str, str]]:
     """A line for each agent that called models, the one with most tokens first, if there are several."""
-    agents = sorted(usage_by_agent(run.calls.values()).items(), key=lambda pair: -pair[1].total_tokens)
+    agents = sorted(used.items(), key=lambda pair: -pair[1].total_tokens)
     if len(agents) > 1:
         for name, usage in agents[:MOST_AGENTS]:
             yield "", f"{clean(name)}: {usage_text(usage, prices)}", "dim"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from longwatch.cli.commands.show import FOLD_EVENTS
 from longwatch.cli.render.event_line import followed_line, need_dates
 from longwatch.cli.render.header import wrap_text
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine, paint
@@ -17,6 +16,7 @@ from longwatch.cli.render.text import ELLIPSIS, clean, columns_of, fit
 from longwatch.cli.render.times import ago_text, run_duration_text
 from longwatch.cli.render.usage import usage_text, waiting_text
 from longwatch.cli.render.waterfall import live_waterfall
+from longwatch.cli.run_reader import FOLD_EVENTS
 from longwatch.clock import Clock
 from longwatch.following import WatchPhase, WatchState
 from longwatch.journal.codec import to_line
@@ -183,8 +183,17 @@ class TailView(LineView):
 class PictureView:
     """Draws the state of the run and of the watch."""
 
-    def __init__(self, screen: Screen, run_id: str, clock: Clock, prices: Prices = NO_PRICES) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        run_id: str,
+        clock: Clock,
+        prices: Prices = NO_PRICES,
+        *,
+        hint: str | None = None,
+    ) -> None:
         self.run: Run | None = None
+        self._hint = hint  # the last line
         self._prices = prices
         self.latest: list[Arrival] = []
         self._screen = screen
@@ -215,12 +224,15 @@ class PictureView:
         self.fold()
         now, width = self._clock.now_ms(), self._screen.width
         above = [headline(self.run, self._run_id, now_ms=now, width=width)]
+        below = watch_lines(state, self.run, now_ms=now, width=width, prices=self._prices)
+        if self._hint is not None:
+            below.append([Segment(fit(self._hint, width), "dim")])
         self._screen.draw(
             frame(
                 self.run,
                 self.latest,
                 above=above,
-                below=watch_lines(state, self.run, now_ms=now, width=width, prices=self._prices),
+                below=below,
                 now_ms=now,
                 width=width,
                 height=self._screen.height,

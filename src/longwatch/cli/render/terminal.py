@@ -88,12 +88,17 @@ class Terminal:
     """Where lines are printed. Without a width nothing is cut: the reader is a file or another program."""
 
     columns: int | None = None
+    rows: int | None = None  # None: lines do not scroll away
     colour: bool = False
 
     @classmethod
     def of_stdout(cls) -> Terminal:
-        """The current width and colour support of standard output."""
-        return cls(columns=_columns(sys.stdout, os.environ), colour=wants_colour(sys.stdout, os.environ))
+        """The current size and colour support of standard output."""
+        return cls(
+            columns=_columns(sys.stdout, os.environ),
+            rows=_rows(sys.stdout, os.environ),
+            colour=wants_colour(sys.stdout, os.environ),
+        )
 
     def show(self, lines: Iterable[StyledLine]) -> None:
         """Print these lines at once."""
@@ -117,6 +122,18 @@ def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
         return max(int(columns), NARROWEST_COLUMNS)
     try:
         return max(os.get_terminal_size(stream.fileno()).columns, NARROWEST_COLUMNS) or None
+    except (OSError, ValueError):
+        return None
+
+
+def _rows(stream: TextIO, environment: Mapping[str, str]) -> int | None:
+    if not stream.isatty():
+        return None
+    rows = environment.get("LINES", "")
+    if rows.isdigit() and int(rows) > 0:
+        return int(rows)
+    try:
+        return os.get_terminal_size(stream.fileno()).lines or None
     except (OSError, ValueError):
         return None
 
@@ -179,3 +196,11 @@ def write_json(value: object) -> None:
 def write_json_lines(values: Iterable[object]) -> None:
     """Write one JSON document per line."""
     write_data(json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=vars) for value in values)
+
+
+def write_document(value: object, output: str) -> None:
+    """Write one document as `-o` states: indented as json, on one line as jsonl."""
+    if output == "json":
+        write_json(value)
+    else:
+        write_json_lines([value])

@@ -1,49 +1,14 @@
-"""Times and durations: parsing what users type, and formatting for a terminal."""
+"""Times and durations as a terminal shows them."""
 
 from __future__ import annotations
 
-import re
+import math
 from datetime import UTC, date, datetime, tzinfo
 
-from longwatch.errors import InvalidInput
+from longwatch.model.moments import LAST_MS
+from longwatch.model.moments import moment_ms as moment_ms
+from longwatch.model.moments import span_ms as span_ms
 from longwatch.model.run import RunSummary
-
-TIME_FORMS = (
-    "10m, 2h or 3d (ago), 2026-11-15T10:00 (local time), 2026-11-15T10:00Z, or milliseconds since 1970"
-)
-SPAN_FORMS = "30d, 12h, 90m or 45s"
-
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_SPAN = re.compile(r"(?:\d+(?:ms|[smhdw]))+", re.IGNORECASE)
-_PART = re.compile(r"(\d+)(ms|[smhdw])", re.IGNORECASE)
-_EPOCH_MS_DIGITS = range(12, 16)  # from 1973 on; fewer digits are seconds or a typing mistake
-_LAST_MS = 253_402_300_799_999  # the end of year 9999, past which no calendar goes
-
-
-def span_ms(text: str) -> int:
-    """A length of time such as `10m` or `1h30m`, in milliseconds."""
-    if not _SPAN.fullmatch(text.strip()):
-        raise InvalidInput(f"Invalid duration {text!r}. Use {SPAN_FORMS}.")
-    return sum(int(count) * _UNITS_MS[unit.lower()] for count, unit in _PART.findall(text))
-
-
-def moment_ms(text: str, *, now_ms: int, zone: tzinfo | None = None) -> int:
-    """A point in time as epoch milliseconds. One without a zone is in `zone`, or in local time."""
-    text = text.strip()
-    if _SPAN.fullmatch(text):
-        return max(0, now_ms - span_ms(text))
-    if text.isdecimal():
-        if len(text) not in _EPOCH_MS_DIGITS or int(text) > _LAST_MS:
-            hint = f" (in milliseconds: {text}000)" if len(text) == 10 else ""
-            raise InvalidInput(f"Invalid time {text!r}{hint}. Use {TIME_FORMS}.")
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
-        return max(0, round(moment.timestamp() * 1000))
-    except (ValueError, OverflowError, OSError):
-        raise InvalidInput(f"Invalid time {text!r}. Use {TIME_FORMS}.") from None
 
 
 def between_text(not_before: int, not_after: int | None, *, now_ms: int, zone: tzinfo | None = None) -> str:
@@ -88,21 +53,26 @@ def _span_text(least: int, most: int) -> str:
 
 
 def duration_text(ms: float) -> str:
-    """`850 ms`, `1.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 04 h`."""
+    """`850 ms`, `1.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 04 h`, as the page writes them."""
     if 0 < ms < 1:
         return "<1 ms"
     if ms < 999.5:
-        return f"{round(ms)} ms"
+        return f"{_rounded(ms)} ms"
     if ms < 59_950:
-        return f"{ms / 1000:.1f} s"
-    seconds = round(ms / 1000)
+        return "{}.{} s".format(*divmod(_rounded(ms / 100), 10))
+    seconds = _rounded(ms / 1000)
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60:02d} s"
-    minutes = round(seconds / 60)
+    minutes = _rounded(seconds / 60)
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60:02d} min"
-    hours = round(minutes / 60)
+    hours = _rounded(minutes / 60)
     return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def _rounded(number: float) -> int:
+    """Half a unit rounds up, as in the browser; `round` would round it to the even number."""
+    return math.floor(number + 0.5)
 
 
 def ago_text(ms: int, *, now_ms: int) -> str:
@@ -121,7 +91,7 @@ def ago_text(ms: int, *, now_ms: int) -> str:
 
 def local(ms: int, zone: tzinfo | None = None) -> datetime:
     """The time in `zone`, or in local time."""
-    return datetime.fromtimestamp(min(ms, _LAST_MS) / 1000, UTC).astimezone(zone)
+    return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, UTC).astimezone(zone)
 
 
 def clock_text(ms: int, *, dated: bool = False, zone: tzinfo | None = None) -> str:

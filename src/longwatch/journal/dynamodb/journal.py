@@ -15,7 +15,9 @@ from longwatch.journal.base import (
     RunPage,
     UnlistedRuns,
 )
+from longwatch.journal.deletions import Tombstone, check_deletion, raise_deleted
 from longwatch.journal.dynamodb.appender import PUTS_IN_FLIGHT, TableAppender
+from longwatch.journal.dynamodb.deletions import TableDeletions
 from longwatch.journal.dynamodb.heartbeats import INTERVAL_SECONDS, put_heartbeat, read_heartbeats
 from longwatch.journal.dynamodb.layout import layout_named
 from longwatch.journal.dynamodb.reader import ANNOUNCE_AFTER_MS, TableReader
@@ -29,7 +31,9 @@ from longwatch.storage.urls import TableAddress
 
 
 class DynamoJournal(ClosesOnExit):
-    """A journal in one table. Producers need the permission PutItem, readers Query, and scans Scan.
+    """A journal in one table. Deleting runs needs the permission BatchWriteItem.
+
+    Producers need PutItem, readers Query, and scans Scan.
 
     An event ID with other content is a conflict only if both events have the same run and time: a put cannot
     see more of the table.
@@ -55,6 +59,8 @@ class DynamoJournal(ClosesOnExit):
         self._index = RunIndex(table, layout, clock)
         self._reader = TableReader(table, layout, clock)
         self._search = RunSearch(table, layout, clock)
+        self._deletions = TableDeletions(table, layout, clock)
+        self._clock = clock
 
     @property
     def url(self) -> str:
@@ -66,9 +72,13 @@ class DynamoJournal(ClosesOnExit):
     def append(self, events: Sequence[Event]) -> None:
         if not events:
             return
+        rejected = self._deletions.known(events)
+        events = [event for event in events if event.run_id not in rejected] if rejected else events
         conflicts = self._appender.append(events)
         refused = set(conflicts)
-        self._index.record([event for event in events if event.event_id not in refused])
+        deleted = self._index.record([event for event in events if event.event_id not in refused])
+        self._deletions.note(deleted)
+        raise_deleted([*rejected.values(), *deleted])
         if conflicts:
             raise EventConflict(conflicts)
 
@@ -76,6 +86,9 @@ class DynamoJournal(ClosesOnExit):
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
         return self._reader.read(run_id, after=after, limit=limit, thorough=thorough)
+
+    def read_last(self, run_id: str, limit: int) -> Sequence[Event]:
+        return self._reader.read_last(run_id, limit)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
@@ -91,6 +104,21 @@ class DynamoJournal(ClosesOnExit):
 
     def scan_unlisted(self, *, max_pages: int) -> UnlistedRuns:
         return self._search.scan_unlisted(max_pages)
+
+    def delete_run(self, run_id: str, *, by: str, force: bool = False) -> Tombstone:
+        found = self._deletions.find(run_id)
+        if found is not None:
+            self._deletions.purge(found)  # what an interrupted deletion or a late producer has left
+            raise found.stone.error
+        run = self.find_run(run_id)
+        kind, status = (None, None) if run is None else (run.kind, run.status)
+        check_deletion(run_id, kind, status, None, force=force)
+        stone = Tombstone(run_id=run_id, deleted_at=self._clock.now_ms(), by=by)
+        return self._deletions.purge(self._deletions.add(stone))
+
+    def tombstone(self, run_id: str) -> Tombstone | None:
+        found = self._deletions.find(run_id)
+        return None if found is None else found.stone
 
     def beat(self, process_id: str, at_ms: int) -> None:
         put_heartbeat(self._table, self._layout, process_id, at_ms)

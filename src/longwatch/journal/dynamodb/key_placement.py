@@ -9,10 +9,10 @@ another event under it.
 
 Why a retry never stores an event twice, in any process and after any crash or timeout: suppose a put of the
 event reached its k-th key, or is still on its way there. Then the keys before it hold other events and keep
-them: events are never deleted (an expired one may be, a day or more later). Every further attempt fails at
-all of those keys, reaches the k-th and finds the event there or stores it. Two puts of one event never both
-succeed, so nothing has to survive a restart. `OccupiedKeys` only saves requests: an occupied key stays
-occupied.
+them: events are never deleted (an expired one may be, a day or more later, and those of a deleted run, which
+no reader returns). Every further attempt fails at all of those keys, reaches the k-th and finds the event
+there or stores it. Two puts of one event never both succeed, so nothing has to survive a restart.
+`OccupiedKeys` only saves requests: an occupied key stays occupied.
 
 Why slots and jumps: an event that may have to skip the key of another event in the same batch waits for the
 response to that one. Events with slots never do, so all puts of a recorder run in parallel, and their keys

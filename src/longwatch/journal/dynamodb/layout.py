@@ -74,6 +74,7 @@ class IndexNames:
     started_at: str
     summary: str
     revision: str
+    tombstone: str
 
 
 class Layout(ABC):

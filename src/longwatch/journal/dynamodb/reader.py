@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from longwatch.clock import Clock
+from longwatch.journal.arrivals import last_events
 from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import payload_size
+from longwatch.journal.dynamodb.deletions import raise_if_deleted
 from longwatch.journal.dynamodb.layout import NO_TIME, Layout, StoredEvent
 from longwatch.journal.dynamodb.read_progress import (
     LATE_SLACK_MS,
@@ -25,7 +27,7 @@ from longwatch.journal.dynamodb.read_progress import (
     next_cursor,
     to_cursor,
 )
-from longwatch.journal.dynamodb.table import KeyRange, Table
+from longwatch.journal.dynamodb.table import ItemPage, KeyRange, Table
 from longwatch.model.event import RESERVED_PREFIX, START, Cursor, Event, Page
 
 FEW_KEYS = 200  # of events without a number; a cursor with more keys is worth shrinking
@@ -141,6 +143,26 @@ class TableReader:
         for items in self._items(run_id, Scan(wide=False, low=None), None):
             yield [stored.event for stored in items if not _is_expired(stored.event, now)]
 
+    def read_last(self, run_id: str, limit: int) -> list[Event]:
+        """The last events in their order.
+
+        An event may be stored under a later key than its time. So the events with the last keys show from
+        which time on to read, and all that happened since then have keys from that time on.
+        """
+        now, last = self._clock.now_ms(), list[Event]()
+        key_range: KeyRange | None = self._range(run_id, Scan(wide=False, low=None), limit, backward=True)
+        while key_range is not None and len(last) < limit:
+            page = self._table.query(key_range)
+            events = (stored.event for stored in self._stored(page, run_id))
+            last += (event for event in events if not _is_expired(event, now))
+            key_range = None if page.next is None else replace(key_range, start=page.next)
+        since = min((event.occurred_at for event in last), default=None)
+        if since is None:
+            return []
+        pages = self._items(run_id, Scan(wide=False, low=since), None)
+        events = (stored.event for page in pages for stored in page)
+        return last_events((event for event in events if not _is_expired(event, now)), limit)
+
     def _next_scan(
         self, run_id: str, progress: ReadProgress, now: int, *, may_scan: bool, thorough: bool
     ) -> Scan | None:
@@ -162,7 +184,8 @@ class TableReader:
     def _latest(self, run_id: str) -> int | None:
         """The time of the last event before the first scan; None for a run without events."""
         page = self._table.query(self._range(run_id, Scan(wide=False, low=None), 1, backward=True))
-        return self._layout.read_event(page.items[0], run_id).written_ms if page.items else None
+        stored = self._stored(page, run_id)
+        return stored[0].written_ms if stored else None
 
     def _run_scan(
         self, run_id: str, progress: ReadProgress, scan: Scan, found: list[StoredEvent], limit: int, now: int
@@ -187,9 +210,15 @@ class TableReader:
         last_key = scan.position
         while key_range is not None:
             page = self._table.query(key_range)
-            items = [self._layout.read_event(item, run_id) for item in page.items]
-            yield [stored for stored in items if stored.key != last_key]
+            yield [stored for stored in self._stored(page, run_id) if stored.key != last_key]
             key_range = None if page.next is None else replace(key_range, start=page.next)
+
+    def _stored(self, page: ItemPage, run_id: str) -> list[StoredEvent]:
+        """The events of a page. Raises `RunDeleted` if the last item is the tombstone of the run."""
+        for item in page.items:
+            if self._layout.index_names.tombstone in item:
+                raise_if_deleted(item, self._layout)
+        return [self._layout.read_event(item, run_id) for item in page.items]
 
     def _range(self, run_id: str, scan: Scan, limit: int | None, *, backward: bool = False) -> KeyRange:
         layout = self._layout

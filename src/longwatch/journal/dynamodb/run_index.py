@@ -21,8 +21,10 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from longwatch.clock import Clock, iso_from_ms
-from longwatch.errors import JournalBusy
+from longwatch.errors import JournalBusy, RunDeleted
 from longwatch.journal import lifecycles
+from longwatch.journal.deletions import Tombstone
+from longwatch.journal.dynamodb.deletions import raise_if_deleted
 from longwatch.journal.dynamodb.key_placement import MAX_PROBES, keys_from
 from longwatch.journal.dynamodb.layout import MARKER, Layout
 from longwatch.journal.dynamodb.table import PutCondition, Table
@@ -30,6 +32,8 @@ from longwatch.journal.run_totals import totals_from_json, totals_to_json, waits
 from longwatch.model.attempts import FACT_TYPES, Lifecycle
 from longwatch.model.endings import Ending, Status
 from longwatch.model.event import Event, Order, tool_status
+from longwatch.model.failures import failed_calls_from_json, failed_calls_to_json
+from longwatch.model.labels import NO_LABELS, TAGGED, labels_from_json, labels_to_json
 from longwatch.model.run import STARTS, Origin, RunSummary, summarise
 from longwatch.model.totals import NO_TOTALS, TOTAL_TYPES, RunTotals, totals_of
 from longwatch.model.waiting import WAIT_TYPES
@@ -152,6 +156,7 @@ def _shorten(run: RunSummary) -> RunSummary:
         run,
         origin=replace(run.origin, name=run.origin.name[:MAX_TEXT] if run.origin.name else None),
         agents=frozenset(sorted(name[:MAX_TEXT] for name in run.agents)[:MAX_AGENTS]),
+        tools=frozenset(name[:MAX_TEXT] for name in run.tools),
         lifecycle=replace(run.lifecycle, endings=endings),
         events=0,
         failed_calls=0,
@@ -186,9 +191,16 @@ def to_attributes(listing: Listing) -> AttributeValue:
 
 
 def _optional_attributes(listing: Listing) -> dict[str, object]:
-    """Totals and waits as text, in the entries of runs that have some."""
+    """Totals, waits, labels, tools and failed calls as text, in the entries of runs that have some."""
     totals = {name: totals_to_json(each) for name, each in listing.totals.items()}
-    found = {"totals": totals, "waits": waits_to_json(listing.summary.waits)}
+    run = listing.summary
+    found = {
+        "totals": totals,
+        "waits": waits_to_json(run.waits),
+        "labels": labels_to_json(run.labels) if run.labels else [],
+        "tools": sorted(run.tools),
+        "failed_calls": failed_calls_to_json(run.last_failed_calls),
+    }
     return {name: json.dumps(value, separators=(",", ":")) for name, value in found.items() if value}
 
 
@@ -217,6 +229,9 @@ def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
         is_active=bool(values.get("is_active", True)),
         activity=tuple((at, producer) for at, producer in json.loads(str(values.get("activity", "[]")))),
         waits=waits_from_json(json.loads(str(values.get("waits", "[]")))),
+        labels=labels_from_json(json.loads(str(values["labels"]))) if "labels" in values else NO_LABELS,
+        tools=frozenset(json.loads(str(values.get("tools", "[]")))),
+        last_failed_calls=failed_calls_from_json(json.loads(str(values.get("failed_calls", "[]")))),
     )
     totals: dict[str, list[object]] = json.loads(str(values.get("totals", "{}")))
     return Listing(
@@ -269,6 +284,7 @@ def _text(value: object) -> str | None:
 
 
 CACHED_RUNS = 1_024
+CHECK_SECONDS = 60.0  # after this time a recorder notices that its run was deleted
 RENEW_SECONDS = 6 * 3600  # an entry that expires this much before its newest event is rewritten
 CLAIM_EXTRA_SECONDS = 30 * 24 * 3600  # so that a run of many days keeps its entry
 
@@ -282,6 +298,7 @@ class IndexedRun:
     listing: Listing
     listed: Listing | None = None
     item: AttributeMap | None = None
+    checked_at: float | None = None  # on the monotonic clock: the run was not deleted then
 
 
 class RunIndex:
@@ -299,14 +316,18 @@ class RunIndex:
         self._runs: OrderedDict[str, IndexedRun] = OrderedDict()
         self._lock = threading.Lock()
 
-    def record(self, events: Sequence[Event]) -> None:
+    def record(self, events: Sequence[Event]) -> list[Tombstone]:
         """Update the entries after these events were stored, where they change.
+
+        Returns the tombstones of deleted runs among them. Where no entry changes, the claim is put again now
+        and then: its condition fails, and the response is the claim or the tombstone that replaced it.
 
         A run whose entry cannot be written stays as it was in the cache, so that storing the same events
         again writes the entry.
         """
         if self._process != os.getpid():
             self._reset()
+        deleted: list[Tombstone] = []
         for run_id, part in listings(events, process=self._name).items():
             with self._lock:
                 before = self._runs.get(run_id)
@@ -314,13 +335,22 @@ class RunIndex:
                 run = IndexedRun(part)
             else:
                 run = replace(before, listing=before.listing.after(part))
-            if changes_entry((event for event in events if event.run_id == run_id), run):
-                run = self._write(run_id, run)
+            now = self._clock.monotonic()
+            try:
+                if changes_entry((event for event in events if event.run_id == run_id), run):
+                    run = replace(self._write(run_id, run), checked_at=now)
+                elif run.checked_at is None or now - run.checked_at >= CHECK_SECONDS:
+                    self._claimed_start(run_id, run.listing)
+                    run = replace(run, checked_at=now)
+            except RunDeleted as error:
+                deleted.append(Tombstone(run_id=run_id, deleted_at=error.deleted_at, by=error.deleted_by))
+                continue
             with self._lock:
                 self._runs[run_id] = run
                 self._runs.move_to_end(run_id)
                 while len(self._runs) > CACHED_RUNS:
                     self._runs.popitem(last=False)
+        return deleted
 
     def _write(self, run_id: str, run: IndexedRun) -> IndexedRun:
         """Merge this process's part into the entry, whichever process wrote it last."""
@@ -333,6 +363,7 @@ class RunIndex:
             if old and holder != run_id:
                 key, old = next(keys), None  # taken by another run that started in the same millisecond
                 continue
+            raise_if_deleted(old or {}, self._layout)
             if stored is not None:
                 listing = stored.merged(run.listing)
                 if listing == stored:
@@ -357,6 +388,7 @@ class RunIndex:
         if listing.ttl is not None and listing.ttl != NEVER:
             claim["ttl"] = {"N": str(listing.ttl + CLAIM_EXTRA_SECONDS)}
         existing = self._table.put(claim, self._layout.key_is_free)
+        raise_if_deleted(existing or {}, self._layout)
         start = None if existing is None else integer_in(existing, names.started_at)
         return listing.summary.started_at if start is None else start
 
@@ -396,7 +428,7 @@ def changes_entry(events: Iterator[Event], run: IndexedRun) -> bool:
     for event in events:
         if event.type in STARTS or event.type in FACT_TYPES or event.number == 1:
             return True
-        if event.type in WAIT_TYPES:
+        if event.type in WAIT_TYPES or event.type == TAGGED:
             return True
         if event.number is None and run.listed is None and event.type != "late_batch":
             return True

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from longwatch.clock import Clock, iso_from_ms
-from longwatch.errors import InvalidCursor
+from longwatch.errors import InvalidCursor, RunDeleted
 from longwatch.journal.base import DEFAULT_READ_LIMIT, RunPage, UnlistedRuns
 from longwatch.journal.dynamodb.layout import Layout
 from longwatch.journal.dynamodb.reader import TableReader
@@ -68,7 +68,9 @@ class RunSearch:
         return RunPage(_newest_first(found))
 
     def _run_of(self, item: AttributeMap, query: RunQuery, now: int) -> RunSummary | None:
-        """The run of an entry; None if it expired or the query excludes its kind."""
+        """The run of an entry; None if it expired or was deleted, or the query excludes its kind."""
+        if self._layout.index_names.tombstone in item:
+            return None
         listing = read_entry(item, self._layout)
         may_be_session = query.kind in (None, SESSION)
         if listing is None:
@@ -89,9 +91,12 @@ class RunSearch:
     def find_run(self, run_id: str) -> RunSummary | None:
         """One run, summarised from all of its events."""
         summary: RunSummary | None = None
-        for events in self._reader.events(run_id):
-            for part in summarise(events).values():
-                summary = part if summary is None else summary.merged(part)
+        try:
+            for events in self._reader.events(run_id):
+                for part in summarise(events).values():
+                    summary = part if summary is None else summary.merged(part)
+        except RunDeleted:
+            return None
         if summary is None:
             return None
         if summary.kind == SESSION and not summary.origin.inferred:
@@ -152,7 +157,7 @@ class RunSearch:
         )
 
     def _summarise_session(self, run_id: str) -> RunSummary | None:
-        """The session by its current events; None if it has none."""
+        """The session by its current events; None if it has none, or was deleted."""
         now = self._clock.monotonic()
         with self._lock:
             cached = self._sessions.get(run_id) or _CachedSession(None, START, now)
@@ -160,7 +165,10 @@ class RunSearch:
             return cached.summary
         summary, cursor, more = cached.summary, cached.cursor, True
         while more:
-            page = self._reader.read(run_id, after=cursor, limit=DEFAULT_READ_LIMIT, thorough=False)
+            try:
+                page = self._reader.read(run_id, after=cursor, limit=DEFAULT_READ_LIMIT, thorough=False)
+            except RunDeleted:
+                return None
             for part in summarise(page.events).values():
                 summary = part if summary is None else summary.merged(part)
             cursor, more = page.cursor, page.more
@@ -176,7 +184,7 @@ class RunSearch:
         found = _ScannedRuns()
         for page in self._scan():
             self._fold(page, found)
-        return _newest_first(found.runs.values())
+        return _newest_first(run for run_id, run in found.runs.items() if run_id not in found.deleted)
 
     def scan_unlisted(self, max_pages: int) -> UnlistedRuns:
         """The runs without an entry, newest first, from at most so many pages of 1 MB."""
@@ -193,8 +201,8 @@ class RunSearch:
         return UnlistedRuns(_newest_first(runs.values()), is_whole=is_whole)
 
     def _scan(self) -> Iterator[ItemPage]:
-        names: dict[str, str] = {}
-        paths = dict.fromkeys((*self._layout.scanned_names, self._layout.index_names.run_id))
+        names, index = dict[str, str](), self._layout.index_names
+        paths = dict.fromkeys((*self._layout.scanned_names, index.run_id, index.tombstone))
         projection = ", ".join(_path_expression(path, names) for path in paths)
         start: AttributeMap | None = None
         while True:
@@ -206,12 +214,15 @@ class RunSearch:
 
     def _fold(self, page: ItemPage, found: _ScannedRuns) -> None:
         now, events = self._clock.now_ms() // 1000, list[Event]()
+        names = self._layout.index_names
         for item in page.items:
             run_id = self._layout.run_of(item)
-            if run_id is None:
-                found.listed.add(text_in(item, self._layout.index_names.run_id) or "")
+            if names.tombstone in item:
+                found.deleted.add(text_in(item, names.run_id) or "")
+            if run_id is None or names.tombstone in item:
+                found.listed.add(text_in(item, names.run_id) or "")
                 continue
-            if self._layout.index_names.marker in item:
+            if names.marker in item:
                 found.listed.add(run_id)
             event = self._layout.read_event(item, run_id).event
             if event.ttl is None or event.ttl > now:  # DynamoDB deletes expired items up to days late
@@ -236,6 +247,7 @@ class _CachedSession:
 class _ScannedRuns:
     runs: dict[str, RunSummary] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)  # has an entry, or an event that longwatch wrote
+    deleted: set[str] = field(default_factory=set)
     last_run: str | None = None  # in scan order; its events may continue on the next page
 
 

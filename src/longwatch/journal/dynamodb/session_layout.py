@@ -46,7 +46,12 @@ class SessionLayout(Layout):
         trace_id="TraceId",
     )
     index_names = IndexNames(
-        marker="Longwatch", run_id="RunId", started_at="StartedAt", summary="Summary", revision="Revision"
+        marker="Longwatch",
+        run_id="RunId",
+        started_at="StartedAt",
+        summary="Summary",
+        revision="Revision",
+        tombstone="Tombstone",
     )
     other_names = OtherNames(
         types=("Status", "event_type", "type"),

@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from longwatch.errors import LongwatchError, TableProblem
+from longwatch.errors import LongwatchError, TableProblem, Throttled
 from longwatch.storage.dynamodb.client import DynamoClient
 from longwatch.storage.dynamodb.errors import KEYS, sdk_errors
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 from longwatch.storage.urls import TableAddress
+
+BATCH_WRITE_ITEMS = 25  # the most that one BatchWriteItem accepts
+DELETE_ATTEMPTS = 8  # of the items that DynamoDB left unprocessed
+FIRST_RETRY_SECONDS = 0.05  # doubled each time, beside the SDK's own retries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,9 @@ class Table(Protocol):
 
     def query(self, key_range: KeyRange) -> ItemPage:
         """The items of a range by a consistent read, up to 1 MB."""
+
+    def delete(self, keys: Sequence[AttributeMap]) -> None:
+        """Delete the items with these keys, in batches. Deleting an item again changes nothing."""
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         """A page of all items of the table, in no particular order."""
@@ -122,6 +130,24 @@ class BotoTable(DynamoClient):
         if key_range.start is not None:
             request["ExclusiveStartKey"] = key_range.start
         return _item_page(self._query_page(request))
+
+    def delete(self, keys: Sequence[AttributeMap]) -> None:
+        client = self._client()
+        table = self.address.table
+        for begin in range(0, len(keys), BATCH_WRITE_ITEMS):
+            left: Any = [{"DeleteRequest": {"Key": key}} for key in keys[begin : begin + BATCH_WRITE_ITEMS]]
+            for attempt in range(DELETE_ATTEMPTS):
+                if attempt:
+                    time.sleep(FIRST_RETRY_SECONDS * 2 ** (attempt - 1))
+                try:
+                    response: Any = client.batch_write_item(RequestItems={table: left})
+                except sdk_errors() as error:
+                    raise self._problem(error) from error
+                left = response.get("UnprocessedItems", {}).get(table, [])
+                if not left:
+                    break
+            else:
+                raise Throttled(f"Table {table!r} in {self.address.where} is throttling requests.")
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}

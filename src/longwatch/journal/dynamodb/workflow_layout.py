@@ -36,7 +36,12 @@ class WorkflowLayout(Layout):
         trace_id="trace_id",
     )
     index_names = IndexNames(
-        marker="longwatch", run_id="run_id", started_at="started_at", summary="summary", revision="revision"
+        marker="longwatch",
+        run_id="run_id",
+        started_at="started_at",
+        summary="summary",
+        revision="revision",
+        tombstone="tombstone",
     )
     other_names = OtherNames(
         types=("event_type", "type"),

@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from operator import lt
+from operator import itemgetter, lt
 from pathlib import Path
-from sys import getsizeof
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor, JournalDamaged
-from longwatch.journal.arrivals import Arrival, ArrivalCursor, page_from, page_of
-from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, PAGE_BYTES, ClosesOnExit, RunPage
+from longwatch.journal.arrivals import Arrival, ArrivalCursor, last_events, page_from, page_of
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, ClosesOnExit, RunPage
 from longwatch.journal.codec import same_content
+from longwatch.journal.deletions import Tombstone, raise_deleted
 from longwatch.journal.memory import first_page, list_cursor, list_page, parse_list_cursor
+from longwatch.journal.sqlite.deletions import RunDeletions, tombstone_in
 from longwatch.journal.sqlite.heartbeats import (
     INTERVAL_SECONDS,
     PRUNE,
     HeartbeatFile,
     read_heartbeats,
 )
+from longwatch.journal.sqlite.queries import (
+    ANY_TTL,
+    APPEND,
+    APPEND_MANY,
+    FIND_RUN_RAW,
+    LAST_ARRIVAL,
+    NEXT_ARRIVALS,
+    READ,
+    READ_ARRIVALS,
+    READ_BY_ID,
+    READ_LAST,
+    REMOVE_LATE,
+    ROWS_AT_ONCE,
+    UPDATE_RUN,
+)
+from longwatch.journal.sqlite.retention import FIND_RUN, SAVE_RUN, expire_runs, prune_events
 from longwatch.journal.sqlite.rows import (
-    EVENT_COLUMNS,
-    PAYLOAD,
     POSITION,
-    RAW_COLUMNS,
     RUN_ID,
-    STORED_COLUMNS,
+    PageSize,
     decode_run,
     encode_run,
     event_to_row,
@@ -40,8 +54,10 @@ from longwatch.journal.sqlite.rows import (
     run_to_row,
 )
 from longwatch.journal.sqlite.salvage import Salvage, first_arrivals
+from longwatch.journal.sqlite.side_files import delete_file, search_path, snapshots_path
 from longwatch.model.endings import STORED_ENDING, Ending, encode_ending
 from longwatch.model.event import START, UNREADABLE, Cursor, Event, Page
+from longwatch.model.retention import RetentionRule
 from longwatch.model.run import RunSummary, summarise
 from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.settings import sqlite_url
@@ -50,46 +66,7 @@ from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
 CACHED_SUMMARIES = 256
-
-ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-ROWS_AT_ONCE = 64  # with 14 values each; some builds of SQLite limit a statement to 999
-APPEND, APPEND_MANY = (
-    f"INSERT INTO events ({EVENT_COLUMNS}, position) VALUES {rows} ON CONFLICT (event_id) DO NOTHING"
-    for rows in (ROW, ",".join([ROW] * ROWS_AT_ONCE))
-)
-READ = f"""
-    SELECT {STORED_COLUMNS} FROM events
-    WHERE run_id = ? AND position > ? AND (ttl IS NULL OR ttl > ?)
-    ORDER BY position LIMIT ?"""
-READ_ARRIVALS = f"""
-    SELECT {STORED_COLUMNS} FROM events
-    WHERE position > ? AND (ttl IS NULL OR ttl > ?)
-    ORDER BY position LIMIT ?"""
-LAST_ARRIVAL = "SELECT last_position FROM arrivals"
-NEXT_ARRIVALS = "UPDATE arrivals SET last_position = last_position + ? RETURNING last_position"
-READ_BY_ID = f"SELECT {RAW_COLUMNS} FROM events WHERE event_id = ?"
-SAVE_RUN = """
-    INSERT INTO runs (run_id, started_at, last_at, status, kind, search, summary) VALUES (?,?,?,?,?,?,?)
-    ON CONFLICT (run_id) DO UPDATE SET
-        started_at = excluded.started_at, last_at = excluded.last_at, status = excluded.status,
-        kind = excluded.kind, search = excluded.search, summary = excluded.summary"""
-UPDATE_RUN = "UPDATE runs SET last_at = ?, summary = ? WHERE run_id = ?"
-FIND_RUN_RAW = "SELECT CAST(summary AS BLOB) FROM runs WHERE run_id = ?"  # invalid UTF-8 is replaced
-FIND_RUN = "SELECT summary FROM runs WHERE run_id = ?"
-OLD_RUNS = """
-    SELECT run_id, last_at FROM runs
-    WHERE started_at < ? AND run_id > ? AND kind NOT IN ('project', 'conversation')
-    ORDER BY run_id LIMIT 100"""
-PRUNE_RUN = """
-    DELETE FROM events WHERE position IN (
-        SELECT position FROM events WHERE run_id = ? AND occurred_at < ? LIMIT ?)"""
-PRUNE_EXPIRED = """
-    DELETE FROM events WHERE position IN (
-        SELECT position FROM events WHERE ttl IS NOT NULL AND ttl <= ? LIMIT ?)
-    RETURNING run_id"""
-DELETE_EMPTY_RUN = """
-    DELETE FROM runs
-    WHERE run_id = ? AND NOT EXISTS (SELECT 1 FROM events WHERE events.run_id = runs.run_id)"""
+RUNS_AT_ONCE = 500  # read for a query that has to look into the summaries
 
 
 class SqliteJournal(ClosesOnExit):
@@ -105,6 +82,7 @@ class SqliteJournal(ClosesOnExit):
         self.path = path.expanduser().absolute()
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
+        self._deletions = RunDeletions(self._database)
         self._heartbeats = HeartbeatFile(self.path, clock=clock)
         self._signal = local_signal(self.path)
         self._summaries: OrderedDict[str, tuple[str, RunSummary]] = OrderedDict()  # as last written
@@ -139,9 +117,14 @@ class SqliteJournal(ClosesOnExit):
                 if len(events) > 1:
                     connection.execute("ROLLBACK TO batch")
                 fresh, conflicts = _append_one_by_one(connection, events, numbered)
-            for run_id, part in summarise(fresh).items():
-                self._merge_run(connection, run_id, part)
+            deleted = [
+                stone
+                for run_id, part in summarise(fresh).items()
+                if (stone := self._merge_run(connection, run_id, part)) is not None
+            ]
+            connection.executemany(REMOVE_LATE, [(each.run_id, last - len(rows)) for each in deleted])
         self._signal.notify()
+        raise_deleted(deleted)
         if conflicts:
             raise EventConflict(conflicts)
 
@@ -153,9 +136,11 @@ class SqliteJournal(ClosesOnExit):
         wanted = limit + 1 + len(start.beyond)
         size = PageSize(start)
         try:
-            rows = self._database.fetch(READ, (run_id, start.position, now, wanted), is_last=size.reaches_end)
+            parameters = (run_id, start.position, now, run_id, wanted)
+            rows = self._database.fetch(READ, parameters, is_last=size.reaches_end)
             self._refuse_if_disordered(rows, start.position, run_id)
         except JournalDamaged:
+            self._refuse_if_deleted(run_id)
             page = self._read_damaged(run_id, start, limit)
             if not page.events and start == ArrivalCursor():  # an empty run would be wrong
                 raise
@@ -165,11 +150,25 @@ class SqliteJournal(ClosesOnExit):
         more = len(rows) > limit or size.is_full
         del rows[limit:]
         if not rows:
+            self._refuse_if_deleted(run_id)
             self._refuse_if_ahead(start)
             return Page((), after)
         events = self._with_endings(events_from_rows(rows))
         positions = [row[-1] for row in rows]
         return page_from(start, events, positions, end=start.cursor_up_to(positions[-1]), more=more)
+
+    def read_last(self, run_id: str, limit: int) -> Sequence[Event]:
+        now = self._clock.now_ms() // 1000
+        try:
+            rows = self._database.fetch(READ_LAST, {"run_id": run_id, "now": now, "limit": limit})
+            self._refuse_if_disordered(sorted(rows, key=itemgetter(POSITION)), 0, run_id)
+        except JournalDamaged:
+            self._refuse_if_deleted(run_id)
+            with self._salvage() as salvage:
+                return last_events((event for _, event in salvage.events_of(run_id)), limit)
+        if not rows:
+            self._refuse_if_deleted(run_id)
+        return last_events(self._with_endings(events_from_rows(rows)), limit)
 
     def _read_damaged(self, run_id: str, start: ArrivalCursor, limit: int) -> Page:
         """A page of a run whose part of the file is damaged."""
@@ -197,6 +196,11 @@ class SqliteJournal(ClosesOnExit):
 
     def _salvage(self) -> Salvage:
         return Salvage(self.path, now_seconds=self._clock.now_ms() // 1000)
+
+    def _refuse_if_deleted(self, run_id: str) -> None:
+        stone = self.tombstone(run_id)
+        if stone is not None:
+            raise stone.error
 
     def _refuse_if_ahead(self, start: ArrivalCursor) -> None:
         """Raise for a cursor beyond the last arrival: it belongs to the file before a backup was restored."""
@@ -261,17 +265,28 @@ class SqliteJournal(ClosesOnExit):
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
     ) -> RunPage:
-        sql, parameters = list_query(query, after)
         try:
-            rows = self._database.fetch(sql, (*parameters, limit + 1))
-            runs = [decode_run(run_id, text) for run_id, text in rows[:limit]]
+            runs = self._matching_runs(query, after, limit + 1)
         except JournalDamaged:
             with self._salvage() as salvage:
                 runs_found = salvage.runs()
             if not runs_found:  # an empty list would be wrong
                 raise
             return list_page(runs_found.values(), query, after, limit)
-        return RunPage(runs, list_cursor(runs[-1]) if len(rows) > limit else None)
+        return RunPage(runs[:limit], list_cursor(runs[limit - 1]) if len(runs) > limit else None)
+
+    def _matching_runs(self, query: RunQuery, after: Cursor | None, wanted: int) -> list[RunSummary]:
+        """Up to so many runs. Terms without a column are checked on the summaries, batch by batch."""
+        found: list[RunSummary] = []
+        batch = max(wanted, RUNS_AT_ONCE) if query.terms else wanted
+        while True:
+            sql, parameters = list_query(query, after)
+            rows = self._database.fetch(sql, (*parameters, batch))
+            runs = [decode_run(run_id, text) for run_id, text in rows]
+            found += filter(query.accepts, runs) if query.terms else runs
+            if len(found) >= wanted or len(runs) < batch:
+                return found[:wanted]
+            after = list_cursor(runs[-1])
 
     def find_run(self, run_id: str) -> RunSummary | None:
         try:
@@ -289,48 +304,68 @@ class SqliteJournal(ClosesOnExit):
         earlier, found = read_heartbeats(self._database, process_ids), self._heartbeats.read(process_ids)
         return {**earlier, **{each: max(at, earlier.get(each, at)) for each, at in found.items()}}
 
+    def delete_run(self, run_id: str, *, by: str, force: bool = False) -> Tombstone:
+        stone = self._deletions.add(run_id, by=by, at_ms=self._clock.now_ms(), force=force)
+        self._summaries.pop(run_id, None)
+        self._signal.notify()
+        self.purge_deleted()
+        return self.tombstone(run_id) or stone
+
+    def purge_deleted(self) -> bool:
+        """Remove what interrupted deletions have left; False if a reader still needs the write-ahead log."""
+        run_ids = self._deletions.unpurged()
+        if not run_ids:
+            return True
+        self._deletions.remove_events(run_ids)
+        is_empty = self._delete_copies(run_ids)
+        return self._deletions.finish(run_ids) and is_empty
+
+    def tombstone(self, run_id: str) -> Tombstone | None:
+        try:
+            return self._deletions.find(run_id)
+        except JournalDamaged:
+            return None  # of a damaged file, what can be read is shown
+
+    def expire(self, rules: Sequence[RetentionRule], *, batch: int = 1000) -> int:
+        self.purge_deleted()
+        deleted_events = 0
+        for rule in rules:
+            now = self._clock.now_ms()
+            expired = expire_runs(self._database, rule, now_ms=now, batch=batch)
+            if expired:
+                self._delete_copies(expired)
+            deleted_events += sum(expired.values())
+        return deleted_events
+
     def prune(self, before_ms: int, *, batch: int = 1000) -> int:
+        self.purge_deleted()
         with self._database.writing() as connection:
             connection.execute(PRUNE, (before_ms,))
         self._heartbeats.prune(before_ms)
-        deleted_events, after = 0, ""
-        while runs := self._database.fetch(OLD_RUNS, (before_ms, after)):
-            for run_id, last_at in runs:
-                deleted_events += self._prune_run(run_id, before_ms, whole=last_at < before_ms, batch=batch)
-            after = runs[-1][0]
-        now = self._clock.now_ms() // 1000
-        while True:
-            with self._database.writing() as connection:
-                deleted = connection.execute(PRUNE_EXPIRED, (now, batch)).fetchall()
-                connection.executemany(DELETE_EMPTY_RUN, set(deleted))
-            deleted_events += len(deleted)
-            if len(deleted) < batch:
-                return deleted_events
+        delete_file(search_path(self.path))  # it contains the text of deleted events
+        delete_file(snapshots_path(self.path))
+        return prune_events(self._database, before_ms, now_ms=self._clock.now_ms(), batch=batch)
 
-    def _prune_run(self, run_id: str, before_ms: int, *, whole: bool, batch: int) -> int:
-        deleted_events = 0
-        while True:
-            with self._database.writing() as connection:
-                deleted = connection.execute(PRUNE_RUN, (run_id, before_ms, batch)).rowcount
-                deleted_events += deleted
-                if deleted:
-                    text = connection.execute(FIND_RUN, (run_id,)).fetchone()[0]
-                    part = replace(decode_run(run_id, text), expired_before=before_ms)
-                    connection.execute(SAVE_RUN, run_to_row(part))
-                if deleted < batch:
-                    if whole:
-                        connection.execute(DELETE_EMPTY_RUN, (run_id,))
-                    return deleted_events
+    def _delete_copies(self, run_ids: Iterable[str]) -> bool:
+        """Delete what the files beside the journal contain of these runs; False if a reader is in the way."""
+        from longwatch.journal.sqlite.search_index import delete_runs  # appends do not need the index
 
-    def _merge_run(self, connection: sqlite3.Connection, run_id: str, part: RunSummary) -> None:
+        delete_file(snapshots_path(self.path))
+        return delete_runs(self, self.path, run_ids)
+
+    def has_expiring_events(self) -> bool:
+        """Whether any event will expire, without a change of the summary of its run."""
+        return bool(self._database.fetch(ANY_TTL))
+
+    def _merge_run(self, connection: sqlite3.Connection, run_id: str, part: RunSummary) -> Tombstone | None:
+        """Add a part to the summary of a run, or return the tombstone of a deleted one."""
         row = connection.execute(FIND_RUN_RAW, (run_id,)).fetchone()
-        if row is None:
-            connection.execute(SAVE_RUN, run_to_row(part))
-            return
-        stored = self._summary_in(run_id, row[0].decode(errors="replace"))
+        if row is None and (stone := tombstone_in(connection, run_id)) is not None:
+            return stone
+        stored = None if row is None else self._summary_in(run_id, row[0].decode(errors="replace"))
         if stored is None:
             connection.execute(SAVE_RUN, run_to_row(part))
-            return
+            return None
         whole = stored.merged(part)
         text = encode_run(whole)
         if has_same_columns(stored, whole):
@@ -342,6 +377,7 @@ class SqliteJournal(ClosesOnExit):
         self._summaries.move_to_end(run_id)
         if len(self._summaries) > CACHED_SUMMARIES:
             self._summaries.popitem(last=False)
+        return None
 
     def _summary_in(self, run_id: str, text: str) -> RunSummary | None:
         """The summary in a row: usually the one that this journal wrote last, which need not be decoded.
@@ -376,6 +412,7 @@ class SqliteJournal(ClosesOnExit):
                 lifecycle=lifecycle,
                 expired_before=run.expired_before,
                 totals=summary.totals.highest(run.totals),
+                labels=summary.labels.merged(run.labels),
             )
             if whole != summary:
                 connection.execute(SAVE_RUN, run_to_row(whole))
@@ -389,26 +426,6 @@ def _with_ending(event: Event, ending: Ending | None) -> Event:
     if event.type != UNREADABLE or ending is None:
         return event
     return replace(event, payload={**event.payload, STORED_ENDING: encode_ending(ending)})
-
-
-class PageSize:
-    """Counts the payload bytes of the rows of a page."""
-
-    __slots__ = ("_bytes", "_seen")
-
-    def __init__(self, seen: ArrivalCursor) -> None:
-        self._seen = seen  # rows that the reader has handled do not count
-        self._bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        return self._bytes >= PAGE_BYTES
-
-    def reaches_end(self, row: tuple[Any, ...]) -> bool:
-        """Count this row; True if it is the last of the page."""
-        if row[POSITION] not in self._seen:
-            self._bytes += getsizeof(row[PAYLOAD])  # as `payload_size` does
-        return self._bytes >= PAGE_BYTES
 
 
 def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]]:

@@ -24,7 +24,8 @@ from longwatch.journal.sqlite.salvage import Salvage
 from longwatch.model.event import UNREADABLE, Event
 
 BATCH = 1_000  # events stored in one transaction
-_OWN_TABLES = frozenset({"events", "runs", "arrivals", "heartbeats"})
+_OWN_TABLES = frozenset({"events", "runs", "arrivals", "heartbeats", "tombstones"})
+_TOMBSTONES = "SELECT run_id, deleted_at, by, events, digest, is_purged FROM tombstones NOT INDEXED"
 _DEFINITIONS = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC"
 _PAGE_COUNT, _FREE_PAGES = slice(28, 32), slice(32, 40)  # in the header of a file
 _CHANGES, _COUNT_IS_OF = slice(24, 28), slice(92, 96)
@@ -51,7 +52,9 @@ def recover(
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".longwatch-recover-") as folder:
             copy, made = _copy_files(source, Path(folder)), Path(folder) / "recovered.db"
             with _open_copy(copy, source, clock) as salvage, SqliteJournal(made, clock=clock) as journal:
-                _store(salvage.arrivals(progress=progress), journal, found)
+                deleted = _copy_tombstones(copy, made, journal)
+                arrived = salvage.arrivals(progress=progress)
+                _store((each for each in arrived if each[1].run_id not in deleted), journal, found)
                 found.unreadable = max(found.unreadable, salvage.lost_rows)
                 if not found.salvaged:
                     raise JournalDamaged(f"No event in {source} can be read. Restore the file from a backup.")
@@ -104,6 +107,21 @@ def _replace_first_page(copy: Path, clock: Clock) -> None:
     page[_COUNT_IS_OF] = page[_CHANGES]
     with copy.open("r+b") as file:
         file.write(page)
+
+
+def _copy_tombstones(copy: Path, made: Path, journal: SqliteJournal) -> frozenset[str]:
+    """Copy the tombstones, and return the IDs of the deleted runs: what is left of these is not copied."""
+    journal.last_arrival()  # creates the tables
+    with (
+        closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as old,
+        closing(sqlite3.connect(made, isolation_level=None)) as new,
+    ):
+        try:
+            rows = old.execute(_TOMBSTONES).fetchall()
+        except sqlite3.Error:  # of an earlier version, or damaged
+            return frozenset()
+        new.executemany("INSERT INTO tombstones VALUES (?,?,?,?,?,?)", rows)
+    return frozenset(str(row[0]) for row in rows)
 
 
 def _store(arrivals: Iterator[Arrival], journal: SqliteJournal, found: RecoveryReport) -> None:

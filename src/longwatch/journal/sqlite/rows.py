@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import eq, is_not, itemgetter
+from sys import getsizeof
 from typing import Any, cast
 
 from longwatch.errors import InvalidInput, JournalDamaged, LongwatchError
 from longwatch.journal import lifecycles, run_totals
+from longwatch.journal.arrivals import ArrivalCursor
+from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import decode_payload, payload_text
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.endings import Ending, Status
@@ -23,6 +26,8 @@ from longwatch.model.event import (
     parse_event_id,
     unreadable_event,
 )
+from longwatch.model.failures import failed_calls_from_json, failed_calls_to_json
+from longwatch.model.labels import NO_LABELS, labels_from_json, labels_to_json
 from longwatch.model.run import Origin, RunSummary
 from longwatch.model.totals import NO_TOTALS
 
@@ -49,32 +54,33 @@ class StoredPayload(Mapping[str, object]):
 
     _value: str | dict[str, object]  # text until the first access
 
-    def _decode(self) -> dict[str, object]:
+    def decode(self) -> dict[str, object]:
+        """The payload as a dict, decoded once."""
         value = self._value
         if isinstance(value, str):
             self._value = value = decode_payload(value)
         return value
 
     def __getitem__(self, key: str) -> object:
-        return self._decode()[key]
+        return self.decode()[key]
 
     # Not that of `Mapping`, which catches a KeyError: a fold of a long run mostly asks for keys that most
     # payloads lack.
     def get(self, key: str, default: Any = None) -> Any:
         value = self._value
-        return (value if isinstance(value, dict) else self._decode()).get(key, default)
+        return (value if isinstance(value, dict) else self.decode()).get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._decode()
+        return key in self.decode()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._decode())
+        return iter(self.decode())
 
     def __len__(self) -> int:
-        return len(self._decode())
+        return len(self.decode())
 
     def __repr__(self) -> str:
-        return repr(self._decode())
+        return repr(self.decode())
 
 
 def event_to_row(event: Event) -> tuple[object, ...]:
@@ -233,6 +239,26 @@ def _unreadable(values: Mapping[str, Any], position: int, reason: str, otherwise
 UNKNOWN_RUN = "unknown run"  # of an unreadable event whose row lacks even that
 
 
+class PageSize:
+    """Counts the payload bytes of the rows of a page."""
+
+    __slots__ = ("_bytes", "_seen")
+
+    def __init__(self, seen: ArrivalCursor) -> None:
+        self._seen = seen  # rows that the reader has handled do not count
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= PAGE_BYTES
+
+    def reaches_end(self, row: tuple[Any, ...]) -> bool:
+        """Count this row; True if it is the last of the page."""
+        if row[POSITION] not in self._seen:
+            self._bytes += getsizeof(row[PAYLOAD])  # as `payload_size` does
+        return self._bytes >= PAGE_BYTES
+
+
 def run_to_row(run: RunSummary) -> tuple[object, ...]:
     """The row of a run: columns to find it by, and the whole summary as text."""
     search = f"{run.run_id}\n{run.name or ''}".casefold()
@@ -273,9 +299,24 @@ def encode_run(run: RunSummary) -> str:
         run.is_active,
         run.activity,
     ]
-    if run.totals or run.waits:  # most runs have neither, and their rows stay as they were
+    further = _further_fields(run)
+    if run.totals or run.waits or further:  # many runs have none, and their rows stay as they were
         summary += [run_totals.totals_to_json(run.totals), run_totals.waits_to_json(run.waits)]
+    if further:
+        summary.append(further)
     return _encode(summary)
+
+
+def _further_fields(run: RunSummary) -> dict[str, object]:
+    """Fields that were added later, by name, without those that are empty."""
+    further: dict[str, object] = {}
+    if run.labels:
+        further["labels"] = labels_to_json(run.labels)
+    if run.tools:
+        further["tools"] = sorted(run.tools)
+    if run.last_failed_calls:
+        further["failed_calls"] = failed_calls_to_json(run.last_failed_calls)
+    return further
 
 
 def decode_run(run_id: str, text: str) -> RunSummary:
@@ -289,6 +330,7 @@ def decode_run(run_id: str, text: str) -> RunSummary:
 def _run_from_text(run_id: str, text: str) -> RunSummary:
     stored, started_at, last, last_type, events, agents, failed, lifecycle, expired, *rest = json.loads(text)
     origin = Origin(stored[0], _order(stored[1]), stored[2], stored[3], stored[4])
+    further: dict[str, Any] = rest[4] if len(rest) > 4 else {}
     return RunSummary(
         run_id=run_id,
         origin=origin,
@@ -304,6 +346,9 @@ def _run_from_text(run_id: str, text: str) -> RunSummary:
         activity=tuple((at, producer) for at, producer in rest[1]) if len(rest) > 1 else (),
         totals=run_totals.totals_from_json(rest[2]) if len(rest) > 2 else NO_TOTALS,
         waits=run_totals.waits_from_json(rest[3]) if len(rest) > 3 else (),
+        labels=labels_from_json(further["labels"]) if "labels" in further else NO_LABELS,
+        tools=frozenset(further.get("tools", ())),
+        last_failed_calls=failed_calls_from_json(further.get("failed_calls", ())),
     )
 
 

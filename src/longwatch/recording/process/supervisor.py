@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -49,6 +49,7 @@ class CommandSpec:
     name: str
     environment: Mapping[str, str]
     kind: str = "workflow"
+    labels: Mapping[str, object] = field(default_factory=dict)  # fields of the start
     parent_run_id: str | None = None
     run_is_new: bool = True  # False: the caller chose the id, and the run may have earlier events
     record_output: bool = True
@@ -149,6 +150,7 @@ class Supervisor:
         payload: dict[str, object] = {
             "kind": spec.kind,
             "name": spec.name,
+            **spec.labels,
             "command": redact_command(spec.command, self._recorder.secrets),
         }
         with suppress(OSError):  # the directory may have been removed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Annotated
 from urllib.parse import parse_qs
 
@@ -11,9 +10,10 @@ from fastapi import APIRouter, Body, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from longwatch.journal.deletions import DeletesRuns
 from longwatch.model.json_schema import STRICT
 from longwatch.server.access.tokens import COOKIE, COOKIE_SECONDS, TokenScope
-from longwatch.server.api.openapi import write_responses
+from longwatch.server.api.openapi import json_responses, write_responses
 from longwatch.server.api.parameters import ContextDep, RequestBody
 from longwatch.server.errors import ApiError
 from longwatch.server.page.plain_pages import HTML_TYPE, NOT_STORED, PAGE_HEADERS, plain_page
@@ -26,7 +26,7 @@ COOKIE_HEADER = {
     }
 }
 
-TOKEN_HINT = " <code>longwatch serve</code> prints where the tokens are stored."
+TOKEN_HINT = " <code>longwatch serve</code> prints a one-time sign-in link and the path of the token file."
 
 router = APIRouter()
 
@@ -44,6 +44,26 @@ class GrantedScope:
     __pydantic_config__ = STRICT
 
     scope: TokenScope
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessView:
+    """What this caller may do."""
+
+    __pydantic_config__ = STRICT
+
+    scope: TokenScope
+    deletes_runs: Annotated[bool, Field(description="Whether this caller may delete runs of this journal.")]
+
+
+@router.get("/api/access", tags=["server"], response_class=Response, responses=json_responses(AccessView))
+async def show_access(context: ContextDep, request: Request) -> Response:
+    """What the token or cookie of this request allows."""
+    scope = context.access.scope_of(request.headers.raw)
+    may_write = scope is not None and scope.allows(TokenScope.WRITE)
+    deletes_runs = may_write and isinstance(context.journal, DeletesRuns)
+    view = AccessView(scope=scope or TokenScope.READ, deletes_runs=deletes_runs)
+    return json_response(view, headers=NOT_STORED)
 
 
 @router.post(
@@ -68,10 +88,10 @@ async def log_in(context: ContextDep, request: Request, given: Annotated[LoginRe
 async def login_page(context: ContextDep, request: Request, code: str = "") -> Response:
     """Show the form; with a valid code, sign in at once."""
     if not code:
-        return _form(escape("Paste a token to sign in.") + TOKEN_HINT, status=401)
+        return _form("This server requires a token." + TOKEN_HINT, status=401)
     if not context.access.redeem(code):
-        expired = "This link was used already or is older than ten minutes. Paste a token to sign in."
-        return _form(escape(expired) + TOKEN_HINT, status=401)
+        expired = "This link was used already or is older than ten minutes. Sign in with a token."
+        return _form(expired + TOKEN_HINT, status=401)
     return _sign_in(context.access.new_cookie(TokenScope.WRITE), request)
 
 
@@ -82,7 +102,7 @@ async def log_in_by_form(context: ContextDep, request: Request) -> Response:
     token = fields.get("token", [""])[-1].strip()
     scope = context.access.scope_of_token(token.encode(errors="replace"))
     if scope is None:
-        return _form("Unknown token. Try again.", status=401)
+        return _form("Unknown token." + TOKEN_HINT, status=401, is_error=True)
     return _sign_in(context.access.new_cookie(scope), request)
 
 
@@ -117,11 +137,13 @@ def _sign_in(cookie: str, request: Request) -> Response:
     return response
 
 
-def _form(message: str, *, status: int) -> Response:
+def _form(message: str, *, status: int, is_error: bool = False) -> Response:
     """The form, below this message as HTML."""
+    emphasis = ' class="is-failed" role="alert"' if is_error else ' class="dim"'
     content = (
-        f"<p>{message}</p>"
-        '<form method="post" action="/login"><label>Token <input type="password" name="token" required '
-        'autocomplete="current-password" autofocus></label> <button>Sign in</button></form>'
+        f"<p{emphasis}>{message}</p>"
+        '<form method="post" action="/login"><input type="password" name="token" required aria-label="Token" '
+        'placeholder="Token" autocomplete="current-password" autofocus>'
+        '<button class="primary">Sign in</button></form>'
     )
-    return plain_page("sign in", content, status=status, headers={"WWW-Authenticate": "Bearer"})
+    return plain_page("Sign in", content, status=status, headers={"WWW-Authenticate": "Bearer"})

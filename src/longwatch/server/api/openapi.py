@@ -18,13 +18,14 @@ from longwatch.turns.views import TurnStatusView
 Responses = dict[int | str, dict[str, Any]]
 
 ERRORS: Mapping[int, str] = {
-    400: "The request cannot be parsed: invalid JSON, UTF-8, cursor or path.",
+    400: "The request cannot be parsed: invalid JSON, UTF-8, cursor, query or path.",
     401: "The token is missing or unknown.",
     403: "The scope of the token does not suffice, or the Host or Origin is not allowed.",
     404: "Not found.",
     405: "The route does not support this method.",
     408: "The body did not arrive in time.",
     409: "The request conflicts with stored data.",
+    410: "The run was deleted.",
     413: "The body is too large.",
     414: "The URL is too long.",
     415: "The content type is not supported.",
@@ -73,6 +74,7 @@ class ErrorBody(BaseModel):
     code: str = Field(description="Stable, for programs, such as `run_not_found`.")
     message: str = Field(description="For people: what happened, and what to do next.")
     details: list[ErrorDetail] = Field(default_factory=list)
+    position: int = Field(default=0, description="Of the mistake in a query, from 1; else absent.")
 
 
 class ErrorResponse(BaseModel):
@@ -181,8 +183,8 @@ OTLP_ERROR_CONTENT = {
 OTLP = "/v1/"
 ABOUT = """Read, follow and append to runs, turns and documents; read and follow executions.
 
-Every response with a status of 400 or above has the body `{"error": {"code", "message", "details"?}}`, except
-those of OTLP, which are a `Status` in the form of the request.
+Every response with a status of 400 or above has the body `{"error": {"code", "message"}}`, some with
+`details` or a `position`, except those of OTLP, which are a `Status` in the form of the request.
 A response with an `ETag` is cheap to request again: send the ETag as `If-None-Match`, and an unchanged
 response is a 304. With `wait` the server holds such a request until something changes. OpenAPI cannot
 describe the two WebSockets: `/api/socket` follows topics, and `/api/projects/{project_id}/sync/{path}`

@@ -1,4 +1,4 @@
-"""OTLP/HTTP: spans of other processes, in protobuf or JSON. Errors are a `Status` in the same form."""
+"""OTLP/HTTP: spans and log events in protobuf or JSON. Errors are a `Status` in the same form."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from longwatch.server.responses import REVALIDATE
 from longwatch.server.telemetry_intake import ExportOutcome, decompress, media_type_of
 from longwatch.telemetry.otlp_responses import JSON_TYPE, PROTOBUF_TYPE, encode_status, encode_success
 
-TRACES, LOGS = "/v1/traces", "/v1/logs"
-PATHS = frozenset({TRACES, LOGS})
+TRACES, LOGS, METRICS = "/v1/traces", "/v1/logs", "/v1/metrics"
+PATHS = frozenset({TRACES, LOGS, METRICS})
 
 router = APIRouter(tags=["telemetry"])
 
@@ -59,6 +59,19 @@ async def export_logs(context: ContextDep, request: Request) -> Response:
         context.telemetry.store_logs, body, media_type, now_ms=context.clock.now_ms()
     )
     return await _respond(context, media_type, outcome, field="rejectedLogRecords")
+
+
+@router.post(
+    METRICS,
+    response_class=Response,
+    responses=otlp_responses("rejectedDataPoints"),
+    openapi_extra=_body("ExportMetricsServiceRequest", "resourceMetrics"),
+)
+async def export_metrics(context: ContextDep, request: Request) -> Response:
+    """Reject metrics in a partial success, so that exporters that send everything report no error."""
+    media_type, body = await _read(context, request)
+    outcome = await context.call(context.telemetry.reject_metrics, body, media_type)
+    return await _respond(context, media_type, outcome, field="rejectedDataPoints")
 
 
 async def _read(context: ServerContext, request: Request) -> tuple[str, bytes]:

@@ -116,11 +116,11 @@ async def show_session(
     """Show one session, with the usage of its turns together."""
     session = await context.call(context.conversations.conversation, project_id, session_id)
     session_etag, _ = await context.call(_session, context, session)
-    etag = weak_etag(session_etag)
+    etag = weak_etag(session_etag, context.prices.tag)
     if matches(if_none_match, etag):
         return not_modified(etag)
     turns = await context.call(context.conversations.turns, project_id, session_id)
-    return json_response(SessionDetails.of_turns(session, turns), etag=etag)
+    return json_response(SessionDetails.of_turns(session, turns, context.prices.current()), etag=etag)
 
 
 def _sessions(context: ServerContext, project_id: str) -> list[tuple[str, SessionView]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -11,13 +12,15 @@ from urllib.parse import quote
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from longwatch.errors import RunNotFound
+from longwatch.errors import InvalidInput, RunDeleted, RunNotFound
 from longwatch.journal.base import Arrivals
 from longwatch.journal.codec import to_line
-from longwatch.journal.verify import Verifier
+from longwatch.journal.deletions import MAX_BY_CHARACTERS, OPEN_STATUSES, DeletesRuns, find_tombstone
+from longwatch.journal.verify import Verification, Verifier
 from longwatch.journal.views import (
     AppendedEvents,
     EventPage,
+    FailureGroupView,
     RunDetails,
     RunLine,
     RunList,
@@ -25,10 +28,19 @@ from longwatch.journal.views import (
     usage_of_runs,
 )
 from longwatch.model.event import START, Event, Page
+from longwatch.model.failures import group_failures
+from longwatch.model.query_language import MAX_QUERY_CHARACTERS, parse_query
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, RunQuery
+from longwatch.server.access.guard import client_of
 from longwatch.server.api.long_polling import deadline, remaining, stale_headers
-from longwatch.server.api.openapi import download_responses, etag_responses, json_responses, write_responses
+from longwatch.server.api.openapi import (
+    download_responses,
+    error_responses,
+    etag_responses,
+    json_responses,
+    write_responses,
+)
 from longwatch.server.api.parameters import (
     After,
     ContextDep,
@@ -40,7 +52,13 @@ from longwatch.server.api.parameters import (
     WaitQuery,
     cursor_of,
 )
-from longwatch.server.cache.rendered_responses import PAGE_EVENTS, all_events, find_matching_etag, run_body
+from longwatch.server.cache.rendered_responses import (
+    PAGE_EVENTS,
+    all_events,
+    find_matching_etag,
+    find_snapshot,
+    run_body,
+)
 from longwatch.server.cache.run_cache import PULSE, RUN
 from longwatch.server.context import ServerContext
 from longwatch.server.event_intake import EVENT_SCHEMA, parse_events
@@ -76,6 +94,8 @@ APPEND_BODY = {
     }
 }
 
+GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 event_router = APIRouter(prefix="/api/runs", tags=["events"])
 
@@ -101,6 +121,14 @@ async def list_runs(
     since: Annotated[Moment | None, Query(description="Started at or after, epoch ms.")] = None,
     until: Annotated[Moment | None, Query(description="Started before, epoch ms.")] = None,
     text: Annotated[str, Query(max_length=200, description="Part of the id or the name.")] = "",
+    q: Annotated[
+        str,
+        Query(
+            max_length=MAX_QUERY_CHARACTERS,
+            description="A query, such as `status:failed tag:nightly duration:>5m since:2d`. "
+            "The other filters must hold too.",
+        ),
+    ] = "",
     limit: Annotated[PageLimit, Query()] = 50,
     after: After = "",
     if_none_match: IfNoneMatch = "",
@@ -117,6 +145,8 @@ async def list_runs(
         text=text or None,
         except_kinds=frozenset() if kind else INDEX_KINDS,
     )
+    if q:
+        query = parse_query(q, now_ms=context.clock.now_ms(), within=query)
     page = await context.call(
         context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
     )
@@ -128,13 +158,45 @@ async def list_runs(
         return not_modified(etag)
     runs = [RunLine.of(each.run, now_ms=now, observed=each.conditions, prices=prices) for each in page.runs]
     usage = usage_of_runs((each.run for each in page.runs), prices)
-    return json_response(RunList(runs=runs, cursor=page.cursor, hint=hint, usage=usage), etag=etag)
+    failures = [FailureGroupView.of_group(each) for each in group_failures(each.run for each in page.runs)]
+    return json_response(
+        RunList(runs=runs, cursor=page.cursor, hint=hint, usage=usage, failures=failures), etag=etag
+    )
+
+
+@router.delete(
+    "/{run_id}",
+    status_code=204,
+    response_class=Response,
+    responses={204: {"description": "Deleted."}, **error_responses(404, 409, 410)},
+)
+async def delete_run(
+    context: ContextDep,
+    request: Request,
+    run_id: RunId,
+    force: Annotated[bool, Query(description="Also delete a run that is open.")] = False,
+) -> Response:
+    """Delete a run with all of its events. Afterwards its routes respond with 410."""
+    journal = context.journal
+    if not isinstance(journal, DeletesRuns):
+        raise InvalidInput("This journal cannot delete runs.")
+    observed = await context.observe(await _find_run(context, run_id))
+    # A run that died is open in the journal, and is not one that is still worked on.
+    force = force or observed.run.status not in OPEN_STATUSES
+    stone = await context.call(journal.delete_run, run_id, by=_caller(request), force=force)
+    context.run_cache.forget(run_id, stone.error)
+    return Response(status_code=204)
+
+
+def _caller(request: Request) -> str:
+    """Tokens have no names, so a tombstone names the address of the client."""
+    return f"the API, from {client_of(request.scope) or 'an unknown address'}"[:MAX_BY_CHARACTERS]
 
 
 @router.get(
     "/{run_id}/export",
     response_class=Response,
-    responses=download_responses(LINES_TYPE, "Every event, one per line.", 404),
+    responses=download_responses(LINES_TYPE, "Every event, one per line.", 404, 410),
 )
 async def export_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as JSON lines, which `longwatch import` reads."""
@@ -147,7 +209,7 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 @router.get(
     "/{run_id}/report",
     response_class=Response,
-    responses=download_responses("text/html", "One file that opens anywhere.", 404),
+    responses=download_responses("text/html", "One file that opens anywhere.", 404, 410),
 )
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
@@ -211,6 +273,9 @@ def attachment(name: str, suffix: str) -> str:
 @router.get("/{run_id}/verify", response_class=Response, responses=json_responses(VerificationView, 404))
 async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     """Verify that every event of a run is stored as it was written."""
+    stone = await context.call(find_tombstone, context.journal, run_id)
+    if stone is not None:
+        return json_response(VerificationView.of(run_id, Verification.of_deleted(stone)))
     found = await _find_run(context, run_id)
     verifier = Verifier()
     async for events in all_events(context, run_id):
@@ -225,7 +290,9 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     return json_response(VerificationView.of(run_id, report))
 
 
-@router.get("/{run_id}", response_class=Response, responses=etag_responses(RunDetails, 404, from_memory=True))
+@router.get(
+    "/{run_id}", response_class=Response, responses=etag_responses(RunDetails, 404, 410, from_memory=True)
+)
 async def show_run(
     context: ContextDep,
     request: Request,
@@ -239,6 +306,13 @@ async def show_run(
     known = await find_matching_etag(context, run_id, if_none_match) if attempt is None else None
     if known is not None:
         return not_modified(known)
+    accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
+    stored = await find_snapshot(context, run_id) if attempt is None else None
+    if stored is not None:
+        body, etag = stored
+        body = body if accepts_gzip else await context.call(gzip.decompress, body)
+        headers = GZIP_HEADERS if accepts_gzip else {}
+        return bytes_response(body, JSON_TYPE, etag=etag, headers=headers)
     watched = await context.run_cache.get(RUN, run_id)
     run = watched.state
     if run is None:
@@ -254,15 +328,14 @@ async def show_run(
         etag = weak_etag(etag, attempt)
     if matches(if_none_match, etag):
         return not_modified(etag, stale)
-    accepts = "gzip" in request.headers.get("accept-encoding", "")
     body, is_compressed = await run_body(
-        context, watched, run, observed.conditions, etag, attempt=attempt, compressed=accepts
+        context, watched, run, observed.conditions, etag, attempt=attempt, compressed=accepts_gzip
     )
-    encoding = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if is_compressed else {}
+    encoding = GZIP_HEADERS if is_compressed else {}
     return bytes_response(body, JSON_TYPE, etag=etag, headers=encoding | stale)
 
 
-@event_router.get("/{run_id}/events", response_class=Response, responses=etag_responses(EventPage, 404))
+@event_router.get("/{run_id}/events", response_class=Response, responses=etag_responses(EventPage, 404, 410))
 async def read_events(
     context: ContextDep,
     run_id: RunId,
@@ -313,7 +386,7 @@ def _encode_page(page: Page) -> bytes:
 @event_router.post(
     "/{run_id}/events",
     response_class=Response,
-    responses=write_responses(AppendedEvents, 409, 415),
+    responses=write_responses(AppendedEvents, 409, 410, 415),
     openapi_extra=APPEND_BODY,
 )
 async def append_events(
@@ -333,6 +406,9 @@ async def append_events(
     )
     try:
         await context.call(context.event_intake.append, given, now_ms=context.clock.now_ms())
+    except RunDeleted as error:
+        context.run_cache.forget(run_id, error)
+        raise
     finally:
         await context.run_cache.catch_up(run_id)  # after a conflict, the other events are stored
     ids = [each.event.event_id for each in given]
@@ -342,7 +418,8 @@ async def append_events(
 async def _find_run(context: ServerContext, run_id: str) -> RunSummary:
     found = await context.async_journal.find_run(run_id)
     if found is None:
-        raise _not_found(run_id)
+        stone = await context.call(find_tombstone, context.journal, run_id)
+        raise _not_found(run_id) if stone is None else stone.error
     return found
 
 

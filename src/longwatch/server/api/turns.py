@@ -22,6 +22,7 @@ from longwatch.server.api.parameters import (
     WaitQuery,
     require_digits,
 )
+from longwatch.server.cache.rendered_responses import RenderedTurn
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError
 from longwatch.server.responses import (
@@ -150,10 +151,10 @@ async def list_turns(
 ) -> Response:
     """List the turns of a session, oldest first, without their blocks."""
     turns = await context.call(context.conversations.turns, project_id, session_id, thorough=bool(position))
-    etag = weak_etag(*((turn.turn_id, tag_of(turn)) for turn in turns))
+    etag = weak_etag(context.prices.tag, *((turn.turn_id, tag_of(turn)) for turn in turns))
     if matches(if_none_match, etag):
         return not_modified(etag)
-    return json_response(TurnList.of(turns), etag=etag)
+    return json_response(TurnList.of(turns, context.prices.current()), etag=etag)
 
 
 @router.post(
@@ -180,7 +181,9 @@ async def create_turn(
     )
     for turn_id in (*cancelled, state.turn_id):
         await context.run_cache.catch_up(turn_id)
-    return json_response(TurnDetails.of(state), status=201, headers={POSITION: position_of(state)})
+    return json_response(
+        TurnDetails.of(state, context.prices.current()), status=201, headers={POSITION: position_of(state)}
+    )
 
 
 @router.get(
@@ -197,17 +200,22 @@ async def show_turn(
 ) -> Response:
     """Show a turn with its blocks. With `wait` and a current ETag, a 304 takes that many seconds."""
     watched = await find_cached_turn(context, project_id, session_id, turn_id, position)
+
+    def etag_of(turn: RenderedTurn) -> str:
+        return weak_etag(context.prices.tag, turn.tag)
+
     if wait and if_none_match:
         until = deadline(context, wait)
-        await wait_for_change(context, watched, lambda turn: not matches(if_none_match, turn.tag), until)
+        await wait_for_change(context, watched, lambda turn: not matches(if_none_match, etag_of(turn)), until)
     turn, stale = watched.state, stale_headers(context, turn_id)
-    if matches(if_none_match, turn.tag):
-        return not_modified(turn.tag, stale)
+    etag, prices = etag_of(turn), context.prices.current()
+    if matches(if_none_match, etag):
+        return not_modified(etag, stale)
     if turn.state.block_count < THREAD_FROM_BLOCKS:
-        body = turn.body
+        body = turn.body(prices)
     else:
-        body = await context.call(lambda: turn.body)
-    return bytes_response(body, JSON_TYPE, etag=turn.tag, headers=stale)
+        body = await context.call(turn.body, prices)
+    return bytes_response(body, JSON_TYPE, etag=etag, headers=stale)
 
 
 @router.post("/{turn_id}/start", response_class=Response, responses=_write_responses(StartedTurn, 404, 409))
@@ -352,4 +360,4 @@ async def feed_turn(
 
 async def _respond(context: ServerContext, state: TurnState, view: type[TurnLine] = TurnLine) -> Response:
     await context.run_cache.catch_up(state.turn_id)
-    return json_response(view.of(state), headers={POSITION: position_of(state)})
+    return json_response(view.of(state, context.prices.current()), headers={POSITION: position_of(state)})

@@ -10,18 +10,22 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from longwatch.errors import JournalMoved, JournalUnusable, LongwatchError
+from longwatch.errors import JournalMoved, JournalUnusable, LongwatchError, RunDeleted
 from longwatch.following.progress import RunProgress
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Arrivals
+from longwatch.journal.bulk import without_collection
 from longwatch.model.event import START, Cursor, Event
 
 READ_EVENTS = 2_000  # at once
 FOLD_HERE = 200  # events up to which going to another thread takes longer than the fold
+ADD_SHARE = 8  # a long fold grows by at least the eighth part at a time
+LONG_EVENTS = 20_000  # events of a run that is folded without the garbage collector
 MIN_CACHED_EVENTS = 500  # events; a shorter run is quickly read again
 MAX_CACHED_EVENTS = 500_000  # in all runs together
 MAX_CACHED_RUNS = 500
@@ -75,21 +79,28 @@ class FoldCache:
 
         Raises what a retry in the next seconds would not help: a file that is missing, a table that is.
         """
-        while True:
-            try:
-                page = await self._journal.read(run_id, after=fold.cursor, limit=READ_EVENTS)
-            except (JournalMoved, JournalUnusable):
-                raise
-            except LongwatchError:
-                return  # the follower that continues from here retries and reports it
-            if len(page.events) <= FOLD_HERE:
-                _add(fold, plus, page.events)
-            else:
-                await asyncio.get_running_loop().run_in_executor(None, partial(_add, fold, plus, page.events))
-            fold.cursor = page.cursor
-            if not page.more:
-                return
-            on_page()
+        waiting: list[Event] = []
+        cursor, is_long = fold.cursor, False
+        with ExitStack() as stack:
+            while True:
+                try:
+                    page = await self._journal.read(run_id, after=cursor, limit=READ_EVENTS)
+                except (JournalMoved, JournalUnusable, RunDeleted):
+                    raise
+                except LongwatchError:
+                    return  # the follower that continues from here retries and reports it
+                waiting += page.events
+                cursor = page.cursor
+                # Each addition copies the fold, so additions grow with it.
+                if not page.more or len(waiting) >= max(READ_EVENTS, fold.events // ADD_SHARE):
+                    await _add_elsewhere(fold, plus, waiting, cursor)
+                    waiting = []
+                if not page.more:
+                    return
+                if not is_long and fold.events >= LONG_EVENTS:
+                    is_long = True
+                    stack.enter_context(without_collection())
+                on_page()
 
     def put(self, key: CacheKey, fold: CachedFold[S]) -> None:
         """Cache the fold of a run that leaves the run cache."""
@@ -110,6 +121,17 @@ class FoldCache:
         if generation != self._generation:
             self._generation = generation
             self._cached.clear()
+
+
+async def _add_elsewhere(
+    fold: CachedFold[S], plus: Callable[[S, Sequence[Event]], S], events: Sequence[Event], cursor: Cursor
+) -> None:
+    """Add the events up to a cursor, many of them in another thread."""
+    if len(events) <= FOLD_HERE:
+        _add(fold, plus, events)
+    else:
+        await asyncio.get_running_loop().run_in_executor(None, partial(_add, fold, plus, events))
+    fold.cursor = cursor
 
 
 def _add(fold: CachedFold[S], plus: Callable[[S, Sequence[Event]], S], events: Sequence[Event]) -> None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from starlette.types import Message
 
 from longwatch.journal.base import Arrivals
+from longwatch.journal.sqlite.snapshots import is_eligible
 from longwatch.journal.views import RunDetails
 from longwatch.model.event import START, Event
+from longwatch.model.prices import Prices
 from longwatch.model.run import Condition, Run, fold
 from longwatch.server.access.origins import SECURITY_HEADERS
 from longwatch.server.cache.run_cache import RUN, CachedRun, Reducer, RenderedBody
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 PAGE_EVENTS = 1_000
 HOLDS_MS = 1_000  # an open run grows older, so its response is valid for that long
 GZIP_LEVEL = 5
+DETAILS = "details"  # the view of a run that is stored
 CALLS_AT_ONCE = 1_000
 COMPRESSED_FROM = 100_000  # bytes, from which on a thread compresses the response
 
@@ -55,6 +58,21 @@ async def find_matching_etag(context: ServerContext, run_id: str, if_none_match:
         return None
     context.run_cache.follow(RUN, run_id)  # so that its processes are watched, and the next request is cheap
     return tag
+
+
+async def find_snapshot(context: ServerContext, run_id: str) -> tuple[bytes, str] | None:
+    """The compressed body and the ETag of a large run that has ended, if an earlier request has stored them.
+
+    Not while the run is cached: the cache may be ahead of what is stored with the run.
+    """
+    if context.snapshots is None or context.run_cache.peek(RUN, run_id) is not None:
+        return None
+    found = await context.async_journal.find_run(run_id)
+    if found is None or not is_eligible(found):
+        return None
+    prices = context.prices.current()
+    body = await context.call(context.snapshots.find, found, DETAILS, repr(prices))
+    return None if body is None else (body, run_etag(found, context.clock.now_ms(), (), prices))
 
 
 async def run_body(
@@ -96,7 +114,11 @@ async def run_body(
 async def _body(
     context: ServerContext, run: Run, attempt: int | None, make_view: Callable[[Run], RunDetails]
 ) -> tuple[bytes, bytes]:
-    return await context.call(_render, partial(make_view, await at_attempt(context, run, attempt)))
+    shown = await at_attempt(context, run, attempt)
+    plain, small = await context.call(_render, partial(make_view, shown))
+    if context.snapshots is not None and attempt is None and small:
+        await context.call(context.snapshots.save, run, DETAILS, repr(context.prices.current()), small)
+    return plain, small
 
 
 async def at_attempt(context: ServerContext, run: Run, attempt: int | None) -> Run:
@@ -133,6 +155,7 @@ class RenderedTurn:
 
     def __init__(self, state: TurnState) -> None:
         self.state = state
+        self._body: tuple[Prices, bytes] | None = None
 
     def plus(self, events: Sequence[Event]) -> RenderedTurn:
         """The turn and what the events add to it. The same events again add nothing."""
@@ -176,9 +199,11 @@ class RenderedTurn:
     def _headers(self) -> list[tuple[bytes, bytes]]:
         return [(b"etag", self.raw_tag), (b"cache-control", REVALIDATE.encode()), *SECURITY_HEADERS]
 
-    @cached_property
-    def body(self) -> bytes:
-        return to_json(TurnDetails.of(self.state))
+    def body(self, prices: Prices) -> bytes:
+        """The whole turn as JSON, rendered once for the same prices."""
+        if self._body is None or self._body[0] is not prices:
+            self._body = prices, to_json(TurnDetails.of(self.state, prices))
+        return self._body[1]
 
 
 TURN: Reducer[RenderedTurn] = Reducer(

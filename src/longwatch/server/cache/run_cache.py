@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from longwatch.errors import JournalMoved, JournalUnavailable, JournalUnusable, LongwatchError
+from longwatch.errors import JournalMoved, JournalUnavailable, JournalUnusable, LongwatchError, RunDeleted
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Reason
 from longwatch.following.progress import RunProgress
@@ -288,11 +288,13 @@ class RunCache:
                             waiting = []
                             watched.is_ready = True
                             watched.changed()
+                        case Ended(reason=Reason.DELETED):
+                            await self._journal.read(watched.run_id)  # raises the error itself
                         case Ended():
                             watched.take(waiting)
                             self._ended(watched, item)
                     watched.cursor, watched.progress = follower.cursor, follower.progress
-        except (JournalMoved, JournalUnusable) as error:
+        except (JournalMoved, JournalUnusable, RunDeleted) as error:
             watched.trouble = error
             watched.changed()
         except Exception as error:
@@ -364,6 +366,15 @@ class RunCache:
         task = self._tasks.pop(key, None)
         if task is not None:
             task.cancel()
+
+    def forget(self, run_id: str, error: LongwatchError) -> None:
+        """Drop a run that was deleted; requests that wait for it raise this error."""
+        for kind in KINDS:
+            watched = self._watched.get((kind, run_id))
+            if watched is not None:
+                watched.trouble = error  # so that its fold is not cached either
+                self._drop((kind, run_id))
+                watched.changed()
 
     async def catch_up(self, run_id: str) -> None:
         """Show what this server has just written at once, rather than when the hub delivers it."""

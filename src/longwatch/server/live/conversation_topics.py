@@ -17,6 +17,7 @@ from longwatch.following.broadcast import TAKEN_BYTES
 from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed
 from longwatch.model.event import START, Cursor, Event, text_of
+from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import TopicSubscription
 from longwatch.turns.streaming import StreamingBlock
@@ -239,10 +240,19 @@ class TurnRenderer:
     Of a block that is still streaming, a viewer that has read the history gets the text so far, then deltas.
     """
 
-    def __init__(self, topic: str, state: TurnState, *, clock: Clock, settles: bool = False) -> None:
+    def __init__(
+        self,
+        topic: str,
+        state: TurnState,
+        *,
+        clock: Clock,
+        prices: Callable[[], Prices] = lambda: NO_PRICES,
+        settles: bool = False,
+    ) -> None:
         self.state = state
         self._topic = topic
         self._clock = clock
+        self._prices = prices
         self._settles = settles
         self._is_live = False
         self._streamed = state.streaming  # what the viewer has of it, until the history is read
@@ -271,7 +281,7 @@ class TurnRenderer:
         core = _core(self.state)
         if self.state.creation is not None and core != self._sent:
             self._sent = core
-            frames.append(message("turn", self._topic, turn=TurnLine.of(self.state)))
+            frames.append(message("turn", self._topic, turn=TurnLine.of(self.state, self._prices())))
         if frames:
             # Only the last frame of an event has its cursor: a viewer that misses it gets all again.
             frames[-1].cursor = followed.cursor

@@ -94,7 +94,8 @@ class Feed:
         async def renderer(after: str) -> Renderer:
             await check()  # raises if there is no such turn
             state = await state_at(self.context.hub, turn_id, after)
-            return TurnRenderer(topic.name, state, clock=self.context.clock)
+            prices = self.context.prices.current
+            return TurnRenderer(topic.name, state, clock=self.context.clock, prices=prices)
 
         return self._following(topic.name, turn_id, renderer, check)
 
@@ -128,7 +129,8 @@ class Feed:
         def make_turn(turn_id: str, after: str, wake: Wake) -> TopicSubscription:
             async def renderer(after: str) -> Renderer:
                 state = await state_at(context.hub, turn_id, after)
-                return TurnRenderer(topic.name, state, clock=context.clock, settles=True)
+                prices = context.prices.current
+                return TurnRenderer(topic.name, state, clock=context.clock, prices=prices, settles=True)
 
             check = self._turn_check(project, conversation, turn_id)
             return TopicSubscription(

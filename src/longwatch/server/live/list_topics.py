@@ -13,8 +13,10 @@ from longwatch.documents.store import DocumentStore
 from longwatch.documents.views import FileView
 from longwatch.errors import InvalidCursor
 from longwatch.following.observation import ObservedRun
+from longwatch.journal.arrivals import Arrival
 from longwatch.journal.base import Arrivals
 from longwatch.journal.views import RunLine
+from longwatch.model.event import RUN_DELETED
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 from longwatch.server.cache.projection import Batch, Projection, ProjectionReader, RunInThread
@@ -112,7 +114,10 @@ def position_of(cursor: str, of: str) -> int | None:
 
 
 class RunChanges:
-    """The runs that were written to. Journals that number arrivals report them; others are polled."""
+    """The runs that were written to, or None for one that was deleted.
+
+    Journals that number arrivals report them; others are polled.
+    """
 
     name = "the list of runs"
 
@@ -129,21 +134,21 @@ class RunChanges:
             return self._journal.subscribe(on_change)
         return LocalSignal().subscribe(on_change)
 
-    def start(self) -> Batch[str, ObservedRun]:
+    def start(self) -> Batch[str, ObservedRun | None]:
         if isinstance(self._journal, Arrivals):
             self._generation = self._journal.generation
             return Batch({}, f"a{self._journal.last_arrival()}", None)
         self._polled = self._poll({})
         return Batch({}, f"t{self._clock.now_ms()}", POLL_SECONDS)
 
-    def read(self, after: str) -> Batch[str, ObservedRun]:
+    def read(self, after: str) -> Batch[str, ObservedRun | None]:
         if isinstance(self._journal, Arrivals):
             return self._read(self._journal, position_of(after, self.name) or 0)
         before, self._polled = self._polled, self._poll(self._polled)
         changed = [run for run_id, run in self._polled.items() if before.get(run_id) != run]
         return Batch(self._observe(changed), f"t{self._clock.now_ms()}", POLL_SECONDS)
 
-    def _read(self, journal: Arrivals, position: int) -> Batch[str, ObservedRun]:
+    def _read(self, journal: Arrivals, position: int) -> Batch[str, ObservedRun | None]:
         found = journal.arrivals(position, limit=READ_EVENTS)
         if journal.generation != self._generation:  # replaced: continue at its end
             generation, position = journal.generation, journal.last_arrival()
@@ -152,22 +157,21 @@ class RunChanges:
             return batch
         if not found:
             return Batch({}, f"a{position}", None)
-        touched = {event.run_id: None for _, event in found}
-        return Batch(self._observe(self._find(touched)), f"a{found[-1][0]}")
+        return Batch(self._observe_arrived(found), f"a{found[-1][0]}")
 
     def newest(self) -> Sequence[RunSummary]:
         return self._runs.find_runs(WORK, limit=SNAPSHOT_RUNS).runs
 
-    def changed_since(self, after: str, until: str) -> Mapping[str, ObservedRun]:
+    def changed_since(self, after: str, until: str) -> Mapping[str, ObservedRun | None]:
         """The runs that were written to since a cursor; if that is unknown, the newest ones."""
         position, end = position_of(after, self.name), position_of(until, self.name)
-        touched: dict[str, None] = {}
+        arrived: list[Arrival] = []
         if isinstance(self._journal, Arrivals) and position is not None and position <= (end or 0):
             for _ in range(CATCH_UP_EVENTS // READ_EVENTS):
                 found = self._journal.arrivals(position, limit=READ_EVENTS)
-                touched |= {event.run_id: None for _, event in found}
+                arrived += found
                 if len(found) < READ_EVENTS:
-                    return self._observe(self._find(touched))
+                    return self._observe_arrived(arrived)
                 position = found[-1][0]
         return self._observe(self.newest())
 
@@ -188,11 +192,16 @@ class RunChanges:
         found = [self._journal.find_run(run_id) for run_id in run_ids]
         return [run for run in found if run is not None and run.kind not in INDEX_KINDS]
 
-    def _observe(self, runs: Sequence[RunSummary]) -> dict[str, ObservedRun]:
+    def _observe_arrived(self, arrived: Sequence[Arrival]) -> dict[str, ObservedRun | None]:
+        touched = {event.run_id: None for _, event in arrived}
+        deleted = {event.run_id: None for _, event in arrived if event.type == RUN_DELETED}
+        return self._observe(self._find(touched)) | deleted
+
+    def _observe(self, runs: Sequence[RunSummary]) -> dict[str, ObservedRun | None]:
         return {each.run.run_id: each for each in self._observer.observed(runs)}
 
 
-class RunListTopic(ListTopic[str, ObservedRun]):
+class RunListTopic(ListTopic[str, ObservedRun | None]):
     """The list of runs. One for the whole server."""
 
     def __init__(self, context: ServerContext, broadcasts: FrameBroadcasts) -> None:
@@ -204,16 +213,21 @@ class RunListTopic(ListTopic[str, ObservedRun]):
     def read_history(self, after: str, until: str) -> list[Frame]:
         return self._render(self._changes.changed_since(after, until))
 
-    def render(self, batch: Batch[str, ObservedRun]) -> list[Frame]:
+    def render(self, batch: Batch[str, ObservedRun | None]) -> list[Frame]:
         return with_cursor(self._render(batch.records), batch.cursor)
 
-    def _render(self, runs: Mapping[str, ObservedRun]) -> list[Frame]:
+    def _render(self, runs: Mapping[str, ObservedRun | None]) -> list[Frame]:
         now, prices = self._clock.now_ms(), self._prices.current()
-        views = [
-            RunLine.of(each.run, now_ms=now, observed=each.conditions, prices=prices)
-            for each in runs.values()
+        return [
+            message("run_deleted", self.topic, run_id=run_id)
+            if each is None
+            else message(
+                "run",
+                self.topic,
+                run=RunLine.of(each.run, now_ms=now, observed=each.conditions, prices=prices),
+            )
+            for run_id, each in runs.items()
         ]
-        return [message("run", self.topic, run=view) for view in views]
 
 
 def with_cursor(frames: list[Frame], cursor: str) -> list[Frame]:

@@ -14,6 +14,7 @@ MessageName = Literal[
     "missed",
     "ended",
     "run",
+    "run_deleted",
     "turn",
     "block",
     "block_delta",

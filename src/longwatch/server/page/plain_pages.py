@@ -22,6 +22,8 @@ PAGE_HEADERS = {
 }
 HTML_TYPE = "text/html; charset=utf-8"
 NOT_STORED = {"Cache-Control": "no-store"}
+# With no-referrer a browser sends a form of the page with `Origin: null`, which the guard rejects.
+FORM_HEADERS = {"Referrer-Policy": "same-origin"}
 SHOWN_CHARACTERS = 200  # of an unknown path
 
 
@@ -33,19 +35,21 @@ def plain_page(
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         '<link rel="stylesheet" href="/viewer/page.css">'
-        f"<title>longwatch: {escape(title)}</title>"
-        f'<main class="login"><h1>longwatch</h1>{content}</main></html>'
+        f"<title>{escape(title)} · longwatch</title>"
+        '<header class="topbar"><a class="brand" href="/">longwatch</a></header>'
+        f'<main class="login"><h1>{escape(title)}</h1>{content}</main></html>'
     )
-    return Response(page, status, {**PAGE_HEADERS, **NOT_STORED, **(headers or {})}, media_type=HTML_TYPE)
+    headers = {**PAGE_HEADERS, **NOT_STORED, **FORM_HEADERS, **(headers or {})}
+    return Response(page, status, headers, media_type=HTML_TYPE)
 
 
 def not_found_page(path: str) -> Response:
     """The 404 that browsers get for a path without a route."""
     content = (
         f"<p>No page at <code>{escape(path[:SHOWN_CHARACTERS])}</code>.</p>"
-        '<p><a href="/">Open the list of runs</a>.</p>'
+        '<p><a class="button" href="/">All runs</a></p>'
     )
-    return plain_page("not found", content, status=404, headers={"Vary": "Accept"})
+    return plain_page("Page not found", content, status=404, headers={"Vary": "Accept"})
 
 
 def wants_page(scope: Scope) -> bool:

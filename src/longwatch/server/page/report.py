@@ -23,7 +23,7 @@ from longwatch.model.run import Run, RunSummary
 from longwatch.server.page.bundle import VIEWER, bundle_script, bundle_style
 
 ENTRY = "app/report.js"
-STYLES = ("tokens", "base", "shell", "parts", "run", "views", "details")
+STYLES = ("tokens", "base", "shell", "parts", "run", "timeline", "views", "details")
 
 _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

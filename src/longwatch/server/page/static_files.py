@@ -27,13 +27,15 @@ STYLES = (
     "parts",
     "runs",
     "run",
+    "timeline",
     "views",
     "details",
     "session",
     "executions",
     "stages",
+    "search",
 )
-SECTIONS = ("runs", "executions", "projects")  # the first part of a view's path
+SECTIONS = ("runs", "search", "compare", "executions", "projects")  # the first part of a view's path
 PAGE_PATHS = ("/", *(f"/{name}{rest}" for name in SECTIONS for rest in ("", "/{rest:path}")))
 MEDIA_TYPES = {  # the machine's table may have a type for modules that browsers reject
     ".html": "text/html; charset=utf-8",

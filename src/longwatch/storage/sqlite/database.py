@@ -8,7 +8,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -127,6 +127,7 @@ class Database:
                 raise
             connection.execute(f"PRAGMA wal_autocheckpoint = {self._checkpoint_pages}")
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
+            connection.execute("PRAGMA secure_delete = ON")  # deleted text is overwritten with zeros
             with self._write_lock:  # together, since another thread may close them at any moment
                 self._writer, self._opened, self._was_open = connection, opened, True
                 self.is_closed = False
@@ -184,7 +185,7 @@ class Database:
     def fetch(
         self,
         query: str,
-        parameters: Sequence[object] = (),
+        parameters: Sequence[object] | Mapping[str, object] = (),
         *,
         is_last: Callable[[tuple[Any, ...]], bool] | None = None,
         check_files: bool = True,
@@ -277,6 +278,12 @@ class Database:
                 )
         except OSError:  # the folder is missing too, or not writable
             return None
+
+    def truncate_log(self) -> bool:
+        """Empty the write-ahead log; False if a reader or another writer still needs it."""
+        with self._writer_alone() as (connection, _), self._translation():
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
 
     @property
     def schema_version(self) -> int:

@@ -49,23 +49,33 @@ class BadProxy:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)  # until connections that were accepted before have their tasks
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+        await asyncio.sleep(0)  # transports close in the next turn of the loop
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Not a coroutine: a task that is cancelled before it starts would close nothing.
         self.connections += 1
-        trouble = self.trouble(self.connections)
-        try:
-            await asyncio.sleep(trouble.begin_late_seconds)
-            with suppress(OSError):
-                await self._pass_on(reader, writer, trouble)
-        finally:
+        task = asyncio.create_task(self._serve(reader, writer, self.trouble(self.connections)))
+        self._tasks.add(task)
+
+        def close(ended: asyncio.Task[None]) -> None:
+            self._tasks.discard(ended)
+            writer.transport.abort()
+
+        task.add_done_callback(close)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble
+    ) -> None:
+        await asyncio.sleep(trouble.begin_late_seconds)
+        with suppress(OSError):
+            await self._pass_on(reader, writer, trouble)
             writer.close()
-            self._tasks.discard(task)
+            await writer.wait_closed()
 
     async def _pass_on(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.unit.cli.invocation import invoke
 from tests.unit.cli.samples import START_MS
 
@@ -31,6 +34,30 @@ def test_a_tail_can_be_narrowed(file: str) -> None:
     assert types("--errors") == ["tool_call"]
     assert types("--since", str(START_MS + 10_240)) == ["workflow_complete", "producer_closed"]
     assert types("-n", "0") == []
+
+
+def test_the_last_matching_events_are_found_far_from_the_end(tmp_path: Path) -> None:
+    events = [
+        Event(
+            run_id="wf-1",
+            event_id=f"e{index:05}",
+            type="rare" if index in (3, 700) else "usual",
+            occurred_at=START_MS + index,
+        )
+        for index in range(1_200)
+    ]
+    path = tmp_path / "long.db"
+    with SqliteJournal(path) as journal:
+        journal.append(events)
+
+    def ids(*arguments: str) -> list[str]:
+        shown = invoke("tail", "wf-1", "--journal", f"sqlite:///{path}", "-o", "jsonl", *arguments)
+        return [json.loads(line)["event_id"] for line in shown.stdout.splitlines()]
+
+    assert ids("-n", "2") == ["e01198", "e01199"]
+    assert ids("-n", "2", "--type", "rare") == ["e00003", "e00700"]
+    assert ids("-n", "1", "--type", "rare") == ["e00700"]
+    assert len(ids("-n", "900")) == 900
 
 
 def test_an_interrupted_watch_reports_that_the_run_continues(

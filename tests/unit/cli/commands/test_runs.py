@@ -9,7 +9,7 @@ import pytest
 
 from longwatch.cli.commands.runs import run_table
 from longwatch.cli.render.styles import line_columns, paint
-from longwatch.errors import InvalidInput
+from longwatch.errors import InvalidInput, InvalidQuery
 from longwatch.following.observation import ObservedRun
 from longwatch.model.event import Event
 from longwatch.model.run import Condition, summarise
@@ -29,6 +29,23 @@ def test_a_list_of_runs_can_be_narrowed(file: str) -> None:
     assert [name[:5] for name in ids("--since", "9m30s")] == ["sessi", "wf-1b"][:2]
     assert ids("--until", str(START_MS + 1000)) == ["wf-1a2b3c4d"]
     assert len(ids("--limit", "2")) == 2
+
+
+def test_a_query_narrows_a_list(file: str) -> None:
+    def ids(*arguments: str) -> list[str]:
+        shown = invoke("runs", "--journal", file, "-o", "json", *arguments)
+        return [run["run_id"] for run in json.loads(shown.stdout)]
+
+    assert ids("status:failed") == ["wf-1b00ffee"]
+    assert ids("research", "kind:workflow") == ["wf-1a2b3c4d"]
+    assert ids("research", "--status", "failed") == []
+
+
+def test_an_invalid_query_names_the_position(file: str) -> None:
+    with pytest.raises(
+        InvalidQuery, match=r"at position 1: Unknown status 'faild'\. Did you mean 'failed'\?"
+    ):
+        invoke("runs", "--journal", file, "status:faild")
 
 
 def test_a_list_that_was_cut_states_that_there_is_more(file: str) -> None:

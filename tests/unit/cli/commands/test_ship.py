@@ -52,6 +52,7 @@ def test_ship_gives_up_after_a_while_and_keeps_the_events(tmp_path: Path) -> Non
         (ShipReport(), "The outbox is empty.", 0),
         (ShipReport(shipped=1200), "1,200 shipped.", 0),
         (ShipReport(shipped=1, refused=2), "1 shipped, 2 refused.", 1),
+        (ShipReport(shipped=1, dropped=2), "1 shipped, 2 of deleted runs dropped.", 0),
         (ShipReport(left=3, errors=["x"]), "0 shipped, 3 still waiting.", 3),
     ],
 )

@@ -141,6 +141,7 @@ def test_show_as_json_has_usage_waits_and_the_facts_of_model_calls(data: Path) -
     assert [(each["model"], each["input"]) for each in rates] == [("gpt-4o", 2.5)]
     assert shown["usage"] == {
         "rates": rates,
+        "threads": [],
         "model_calls": 2,
         "calls_with_tokens": 2,
         "input_tokens": 2_000,

@@ -73,3 +73,18 @@ def test_a_run_without_events_has_no_tree() -> None:
     lines = frame(None, [], above=ABOVE, below=BELOW, now_ms=NOW, width=80, height=24)
 
     assert [paint(line, colour=False) for line in lines] == ["above", "", "below"]
+
+
+@pytest.mark.parametrize("depth", [2, 7, 60])
+def test_a_low_screen_shows_the_newest_call_however_deep_it_is(depth: int) -> None:
+    story = Story()
+    for level in range(depth):
+        story.add("agent_start", after=1, agent=f"agent {level}", call=f"a{level}", parent=f"a{level - 1}")
+    for number in range(40):
+        story.tool(f"step {number}", agent="Ada", call=f"t{number}", parent=f"a{depth - 1}", takes=10)
+    story.add("tool_call", {"operation": "now", "status": "started"}, call="now", parent=f"a{depth - 1}")
+
+    lines = picture(story.events, width=40, height=12)
+
+    assert any("● now" in line for line in lines)
+    assert len(lines) <= 11

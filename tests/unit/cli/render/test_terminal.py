@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Mapping
 
 import pytest
 
 from longwatch.cli.render.styles import Segment, paint
-from longwatch.cli.render.terminal import ProgressLine, Terminal, progress_text, wants_colour
+from longwatch.cli.render.terminal import ProgressLine, Terminal, progress_text, wants_colour, write_document
 from longwatch.testing.clock import FakeClock
 
 
@@ -83,3 +84,13 @@ def test_progress_is_silent_without_a_terminal(monkeypatch: pytest.MonkeyPatch) 
 def test_progress_without_a_true_total_only_counts() -> None:
     assert progress_text("Reading", 1500, None) == "Reading 1,500"
     assert progress_text("Reading", 11, 10) == "Reading 11"
+
+
+@pytest.mark.parametrize(("output", "lines"), [("json", 4), ("jsonl", 1)])
+def test_a_document_is_indented_or_one_line(
+    output: str, lines: int, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    write_document({"deleted": 3, "dry_run": False}, output)
+
+    printed = capsysbinary.readouterr().out
+    assert (len(printed.splitlines()), json.loads(printed)) == (lines, {"deleted": 3, "dry_run": False})

@@ -2,15 +2,25 @@
 
 import { Api } from "../core/api.js";
 import { Activity } from "../core/activity.js";
+import { isAbort } from "../core/errors.js";
 import { FeedClient } from "../core/feed.js";
 import { runPath } from "../core/routes.js";
-import { connection, journalAway, signedOut } from "./connection.js";
+import {
+  connection,
+  journalAway,
+  markReceived,
+  markUnreachable,
+  signedOut,
+  stale,
+} from "./connection.js";
 
 /** @import { Mode } from "../core/activity.js" */
 /** @import { SubscribeOptions } from "../core/feed-topic.js" */
 /** @import { RunEvent } from "./types.js" */
 
 const UNAUTHORIZED = 401;
+const HIDING_MS = 5_000; // a glance at another tab closes no stream
+const PROBE_MS = 5_000;
 const ACTIVITY_MS = 30_000; // between two reports of an unchanged activity while the feed is connected
 
 export const api = new Api({ fetch: watchedFetch });
@@ -21,7 +31,10 @@ const feed = new FeedClient({
     if (state !== "live") journalAway.set(false); // only a stream reports it
     connection.set({ state, message: detail.error?.message ?? "" });
   },
-  onJournal: (isAway) => journalAway.set(isAway),
+  onJournal: (isAway) => {
+    journalAway.set(isAway);
+    markReceived();
+  },
 });
 
 let followed = 0;
@@ -33,7 +46,13 @@ let followed = 0;
 export function follow(topic, options) {
   followed += 1;
   if (followed === 1) connection.set({ state: feed.state, message: "" }); // the feed reports changes only
-  const stop = feed.subscribe(topic, options);
+  const stop = feed.subscribe(topic, {
+    ...options,
+    onMessage: (message) => {
+      markReceived();
+      options.onMessage(message);
+    },
+  });
   return () => {
     stop();
     followed -= 1;
@@ -44,13 +63,35 @@ export function follow(topic, options) {
 /** Reconnect at once instead of after the backoff. */
 export function reconnectNow() {
   feed.touch();
+  probe();
 }
 
-/** Let the feed adapt to the user's activity. */
+/** Find out whether the server is back. The response itself changes the state. */
+function probe() {
+  api.get("/api/health").catch(() => {});
+}
+
+/** A page that follows nothing, because its view could not be loaded, has no feed that reconnects: probe instead. */
+export function probeWhileOffline() {
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let timer;
+  stale.watch((reason) => {
+    clearInterval(timer);
+    if (reason === "offline") timer = setInterval(() => followed || probe(), PROBE_MS);
+  });
+}
+
+/** Let the feed adapt to the user's activity. A hidden page releases its connection, for other windows. */
 export function followActivity() {
   /** @type {Mode} */
   let before = "active";
   let reportedAt = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let hiding;
+  const apply = (/** @type {Mode} */ mode) => {
+    feed.setActivity(mode);
+    if (feed.isPaused && followed) connection.set({ state: "paused", message: "" });
+  };
   new Activity().attach({
     setActivity: (mode) => {
       const now = Date.now();
@@ -58,8 +99,9 @@ export function followActivity() {
       if (mode === before && feed.state !== "offline" && now - reportedAt < ACTIVITY_MS) return;
       before = mode;
       reportedAt = now;
-      feed.setActivity(mode);
-      if (feed.isPaused && followed) connection.set({ state: "paused", message: "" });
+      clearTimeout(hiding);
+      if (mode === "hidden") hiding = setTimeout(() => apply(mode), HIDING_MS);
+      else apply(mode);
     },
   });
 }
@@ -75,11 +117,17 @@ export async function readEvents(runId, after, limit, signal) {
 }
 
 /**
- * Fetch, and note when the server requires a sign-in.
+ * Fetch, and note whether the server responds and requires a sign-in.
  * @param {string} url @param {RequestInit} [options]
  */
 async function watchedFetch(url, options) {
-  const response = await fetch(url, options);
-  if (response.status === UNAUTHORIZED && !url.endsWith("/api/login")) signedOut.set(true);
-  return response;
+  try {
+    const response = await fetch(url, options);
+    markReceived();
+    if (response.status === UNAUTHORIZED && !url.endsWith("/api/login")) signedOut.set(true);
+    return response;
+  } catch (error) {
+    if (!isAbort(error)) markUnreachable();
+    throw error;
+  }
 }

@@ -2,8 +2,10 @@
 
 import { ABANDONED } from "../core/calls.js";
 import { payloadOf } from "../core/payloads.js";
+import { valuePreview } from "../core/preview.js";
+import { attemptsOf, valueChanges } from "./call-attempts.js";
 import { button, fill, h } from "./dom.js";
-import { p, spacer, span } from "./markup.js";
+import { div, p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import {
   countText,
@@ -16,6 +18,7 @@ import {
 } from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
 import { betweenText } from "./run-times.js";
+import { errorFrame } from "./placeholders.js";
 import { copyButton, idMark } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 import { deathOf, errorOf } from "./event-text.js";
@@ -27,6 +30,16 @@ import { costText } from "./usage-text.js";
 /** @import { RunModel } from "./run-model.js" */
 /** @import { Call, RunEvent } from "./types.js" */
 /** @typedef {[string, Child][]} Facts */
+/**
+ * @typedef {object} Content
+ * @property {[string, unknown][]} values
+ * @property {Message[]} [messages] shown before the values, which are collapsed then
+ * @property {unknown} json what the button copies
+ * @property {string | null} [traceback] shown below the error
+ * @property {Child[]} [more] sections below
+ */
+
+const MOST_CHILDREN = 100;
 
 export class Detail extends Part {
   /** @type {() => void} */
@@ -59,7 +72,11 @@ export class Detail extends Part {
       ["Trace ID", event.trace_id ? idMark("Trace ID", event.trace_id) : null],
       ["Arrived", model.late.has(event.event_id) ? "late: later events arrived before it" : null],
     ];
-    this.#show(event.type, null, facts, errorOf(event), [["Payload", payloadOf(event)]]);
+    this.#show(event.type, null, facts, errorOf(event), {
+      values: [["Payload", payloadOf(event)]],
+      json: event,
+      traceback: text(event, "traceback"),
+    });
   }
 
   /** @param {Call} call @param {RunModel} model */
@@ -73,9 +90,18 @@ export class Detail extends Part {
       ", ",
       link(event === first && first !== end ? "start" : "end", () => this.onEvent(event.event_id)),
     ]);
+    const parent = call.parent_call_id ? model.call(call.parent_call_id) : undefined;
+    const attempts = attemptsOf(call, model.calls());
+    const at = attempts.findIndex(({ call_id }) => call_id === call.call_id);
+    const children = model.calls().filter(({ parent_call_id: id }) => id === call.call_id);
     /** @type {Facts} */
     const facts = [
       ["Agent", call.agent_name ? agentMark(call.agent_name) : null],
+      [
+        "Called by",
+        parent ? link(`${parent.kind} ${parent.name}`, () => this.onCall(parent.call_id)) : null,
+      ],
+      ["Attempt", attempts.length > 1 ? this.#attemptLinks(attempts, at) : null],
       ["System", text(first, "system") ?? text(end, "system")],
       ["Role", text(first, "role")],
       ["Started", when(call.started_at)],
@@ -87,10 +113,7 @@ export class Detail extends Part {
       ["Call ID", idMark("Call ID", call.call_id)],
       ["Events", h("span", {}, ...links.slice(1))],
     ];
-    const [input, output] = [
-      field(first, "input") ?? field(first, "handoff_prompt"),
-      field(end, "output") ?? field(end, "response"),
-    ];
+    const [input, output] = contentOf(model.eventsOf(call));
     /** @type {[string, unknown][]} */
     const values = [
       ["Parameters", field(first, "parameters")],
@@ -102,15 +125,66 @@ export class Detail extends Part {
       call.kind === "model"
         ? [...messagesOf(input, "user"), ...messagesOf(output, "assistant")]
         : [];
-    this.#show(call.name, call.status, facts, call.error, recorded, said);
+    const previous = attempts[at - 1];
+    this.#show(call.name, call.status, facts, call.error, {
+      values: recorded,
+      messages: said,
+      json: { call, events },
+      traceback: text(end, "traceback"),
+      more: [
+        previous ? changesSection(at, model.eventsOf(previous), events) : null,
+        children.length ? this.#childrenSection(children) : null,
+      ],
+    });
+  }
+
+  /** @param {Call[]} attempts @param {number} at of the shown one */
+  #attemptLinks(attempts, at) {
+    const links = attempts.flatMap(({ call_id: id, status }, each) => [
+      " ",
+      each === at
+        ? h("strong", {}, String(each + 1))
+        : link(String(each + 1), () => this.onCall(id), `Attempt ${each + 1}, ${status}`),
+    ]);
+    return h("span", {}, `${at + 1} of ${attempts.length}:`, ...links);
+  }
+
+  /** @param {Call[]} children */
+  #childrenSection(children) {
+    const rows = children.slice(0, MOST_CHILDREN).map((child) =>
+      h(
+        "li",
+        {},
+        statusMark(child.status, { quiet: true }),
+        link(child.name, () => this.onCall(child.call_id)),
+        span(
+          "cut dim",
+          child.error ?? [child.input_preview, child.output_preview].filter(Boolean).join(" → "),
+        ),
+        span("nums dim", child.duration_ms === null ? "" : durationText(child.duration_ms)),
+      ),
+    );
+    const rest = children.length - rows.length;
+    return h(
+      "section",
+      {},
+      h("h3", {}, `Calls (${numberText(children.length)})`),
+      h("ul", { class: "detail-calls" }, ...rows),
+      rest ? p("dim", `${numberText(rest)} more in the timeline`) : null,
+    );
   }
 
   /**
    * @param {string} title @param {string | null} status @param {Facts} facts
-   * @param {string | null} problem @param {[string, unknown][]} values
-   * @param {Message[]} [messages] shown instead of the values, which stay available below
+   * @param {string | null} problem @param {Content} content
    */
-  #show(title, status, facts, problem, values, messages = []) {
+  #show(
+    title,
+    status,
+    facts,
+    problem,
+    { values, messages = [], json, traceback = null, more = [] },
+  ) {
     fill(
       this,
       h(
@@ -119,9 +193,11 @@ export class Detail extends Part {
         h("h2", { class: "cut", title }, title),
         status ? statusMark(status, { badge: true }) : null,
         spacer(),
+        copyButton("JSON", valueText(json)),
         iconButton("close", "Close details", () => this.onClose()),
       ),
-      problem ? p("problem", problem) : null,
+      problem ? errorFrame(problem) : null,
+      traceback ? tracebackSection(traceback) : null,
       h(
         "dl",
         { class: "facts" },
@@ -129,16 +205,86 @@ export class Detail extends Part {
       ),
       messages.length ? h("section", {}, h("h3", {}, "Messages"), messageList(messages)) : null,
       ...values.map(([name, value]) =>
-        h(
-          "section",
-          {},
-          h("header", {}, h("h3", {}, name), copyButton(name, valueText(value))),
-          valueTree(value, { open: messages.length && name !== "Parameters" ? 0 : 2 }),
-        ),
+        valueSection(name, value, messages.length && name !== "Parameters" ? 0 : 2),
       ),
+      ...more,
     );
     this.scrollTop = 0;
   }
+}
+
+/** A value as a tree, or as the text of its JSON. @param {string} name @param {unknown} value @param {number} open levels */
+function valueSection(name, value, open) {
+  const body = div("", valueTree(value, { open }));
+  const showRaw = () => {
+    const isRaw = raw.getAttribute("aria-pressed") !== "true";
+    raw.setAttribute("aria-pressed", String(isRaw));
+    fill(
+      body,
+      isRaw ? h("pre", { class: "output" }, valueText(value)) : valueTree(value, { open }),
+    );
+  };
+  const raw = button(
+    showRaw,
+    { class: "chip", "aria-pressed": "false", "aria-label": `${name} as raw text` },
+    "Raw",
+  );
+  return h(
+    "section",
+    {},
+    h("header", {}, h("h3", {}, name), spacer(), raw, copyButton(name, valueText(value))),
+    body,
+  );
+}
+
+/** The traceback of a failed call, which can be folded. @param {string} traceback */
+function tracebackSection(traceback) {
+  const name = { tabindex: 0, role: "group", "aria-label": "Traceback" };
+  return h(
+    "section",
+    { class: "traceback" },
+    h(
+      "details",
+      { open: true },
+      h("summary", {}, h("h3", {}, "Traceback")),
+      h("pre", { class: "output", ...name }, traceback),
+    ),
+    copyButton("Traceback", traceback),
+  );
+}
+
+/** What the arguments and the result have that the previous attempt had not. @param {number} number of that attempt @param {RunEvent[]} before @param {RunEvent[]} events */
+function changesSection(number, before, events) {
+  const [old, now] = [contentOf(before), contentOf(events)];
+  const changes = ["Input", "Output"].flatMap((name, at) =>
+    valueChanges(old[at], now[at]).map((change) => ({ name, ...change })),
+  );
+  const rows = changes.map(({ name, path, before: was, after: is }) =>
+    h(
+      "li",
+      {},
+      span("key", path ? `${name.toLowerCase()}.${path}` : name.toLowerCase()),
+      h("del", {}, was === undefined ? "none" : valuePreview(was) || valueText(was)),
+      h("ins", {}, is === undefined ? "none" : valuePreview(is) || valueText(is)),
+    ),
+  );
+  return h(
+    "section",
+    {},
+    h("h3", {}, `Changed since attempt ${number}`),
+    rows.length
+      ? h("ul", { class: "changes" }, ...rows)
+      : p("dim", "Neither the arguments nor the result."),
+  );
+}
+
+/** The recorded arguments and result of a call. @param {RunEvent[]} events in order @returns {[unknown, unknown]} */
+function contentOf(events) {
+  const [first, last] = [events[0], events.at(-1)];
+  return [
+    field(first, "input") ?? field(first, "handoff_prompt"),
+    field(last, "output") ?? field(last, "response"),
+  ];
 }
 
 /** @param {Call} call @param {RunEvent | undefined} first @returns {Facts} */
@@ -193,9 +339,9 @@ function when(at) {
   );
 }
 
-/** @param {string} label @param {() => void} click */
-function link(label, click) {
-  return button(click, { class: "linkish" }, label);
+/** @param {string} label @param {() => void} click @param {string} [name] for assistive technology */
+function link(label, click, name) {
+  return button(click, { class: "linkish", ...(name ? { "aria-label": name } : {}) }, label);
 }
 
 define("lw-detail", Detail);

@@ -14,6 +14,7 @@ const CONFLICT = 409;
 export class ExecutionModel extends Watchable {
   /** @type {Execution | null} */
   execution = null;
+  hasRun = false; // one that another program added has no run before its first poll
   spans = new Spans();
 
   /**
@@ -49,7 +50,7 @@ export class ExecutionModel extends Watchable {
   }
 
   /**
-   * Read all transitions of the journal. An execution added by another program has no run before its first poll.
+   * Read all transitions of the journal.
    * @param {string} runId @param {AbortSignal} signal
    */
   async #readTransitions(runId, signal) {
@@ -57,6 +58,7 @@ export class ExecutionModel extends Watchable {
     try {
       for (let more = true; more && !signal.aborted;) {
         const page = await readEvents(runId, cursor, PAGE, signal);
+        this.hasRun = true;
         this.spans.add(page.events);
         ({ cursor, more } = page);
       }
@@ -75,6 +77,7 @@ export class ExecutionModel extends Watchable {
 
   /** @param {RunEvent[]} events */
   #add(events) {
+    this.hasRun = true;
     this.spans.add(events);
     this.notify();
   }

@@ -1,5 +1,6 @@
 /** `<lw-live-execution>`: one execution, with a head, cards and its stages. */
 
+import { pageNow } from "./connection.js";
 import { isNotFound } from "../core/errors.js";
 import { beforePaint, fill, h, isOutdated, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
@@ -24,7 +25,7 @@ export class ExecutionPage extends Part {
   #title = h("h1", { class: "cut" });
   #status = h("span");
   #facts = h("ul", { class: "run-facts" });
-
+  #log = linkTo("", "file", "Log", "All transitions as a log (l)");
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
   #cards = div("cards");
   #stages = h("lw-stages");
@@ -77,6 +78,7 @@ export class ExecutionPage extends Part {
     const parts = `${capital(terms.stage)}s and ${terms.item}s`;
     this.#stages.model = this.#model;
     this.#cards.removeAttribute("data-shown");
+    this.#log.href = runPath(runId);
     fill(
       this,
       h(
@@ -87,12 +89,7 @@ export class ExecutionPage extends Part {
           this.#title,
           this.#status,
           spacer(),
-          div(
-            "toolbar run-buttons",
-            idMark("Execution ID", executionId),
-            linkButton(),
-            linkTo(runPath(runId), "file", "Log", "All transitions as a log (l)"),
-          ),
+          div("toolbar run-buttons", idMark("Execution ID", executionId), linkButton(), this.#log),
         ),
         this.#facts,
         this.#conditions,
@@ -111,7 +108,11 @@ export class ExecutionPage extends Part {
           run: () =>
             document.activeElement instanceof HTMLElement && document.activeElement.click(),
         },
-        { keys: ["l"], about: "Log of transitions", run: () => go(runPath(runId)) },
+        {
+          keys: ["l"],
+          about: "Log of transitions",
+          run: () => this.#model.hasRun && go(runPath(runId)),
+        },
         { keys: ["u"], about: "All executions", run: () => go("/executions") },
       ]),
     );
@@ -121,8 +122,9 @@ export class ExecutionPage extends Part {
   #drawNow() {
     const { execution } = this.#model;
     if (!execution || !this.isConnected) return;
-    const now = Date.now();
+    const now = pageNow();
     const name = execution.name ?? execution.plan_id;
+    this.#log.hidden = !this.#model.hasRun;
     setText(this.#title, name);
     this.#title.title = name;
     document.title = `${name} · longwatch`;

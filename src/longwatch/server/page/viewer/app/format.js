@@ -33,13 +33,16 @@ export function countText(number, one, many = `${one}s`) {
 }
 
 /**
- * `850 ms`, `1.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 04 h`, as the command line writes them.
+ * `850 ms`, `1.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 04 h`, as the command line writes them. Half a unit rounds up.
  * @param {number} ms
  */
 export function durationText(ms) {
   if (ms > 0 && ms < 1) return "<1 ms";
   if (ms < 999.5) return `${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${(ms / SECOND).toFixed(1)} s`;
+  if (ms < 59_950) {
+    const tenths = Math.round(ms / 100); // toFixed(1) would round 1.15 s down and 1.25 s up
+    return `${Math.floor(tenths / 10)}.${tenths % 10} s`;
+  }
   const seconds = Math.round(ms / SECOND);
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
   const minutes = Math.round(seconds / 60);

@@ -4,12 +4,16 @@ import { button, h } from "./dom.js";
 import { div } from "./markup.js";
 import { capital } from "./format.js";
 import { icon } from "./icons.js";
-import { setQuery } from "./router.js";
+import { QueryField } from "./query-field.js";
+import { searchPath, setQuery } from "./router.js";
+
+/** @import { KnownValues } from "./query-text.js" */
 
 /**
  * @typedef {object} Filters
  * @property {string} label of the bar
  * @property {{label: string, placeholder: string}} search
+ * @property {() => KnownValues} [known] values to complete; with it, the search is a query
  * @property {readonly string[]} statuses
  * @property {readonly Choice[]} choices
  *
@@ -32,10 +36,10 @@ export class SearchField {
   constructor(label, placeholder, onText) {
     const input = () => {
       clearTimeout(this.#typing);
-      this.#typing = setTimeout(
-        () => this.#input.isConnected && onText(this.#input.value.trim()),
-        TYPING_MS,
-      );
+      this.#typing = setTimeout(() => {
+        this.#typing = undefined;
+        if (this.#input.isConnected) onText(this.#input.value.trim());
+      }, TYPING_MS);
     };
     this.#input = h("input", {
       type: "search",
@@ -48,9 +52,9 @@ export class SearchField {
     this.element = div("search", icon("search"), this.#input, h("kbd", {}, "/"));
   }
 
-  /** @param {string} text */
+  /** Show the text of the URL, unless the user is typing another. @param {string} text */
   show(text) {
-    if (document.activeElement !== this.#input) this.#input.value = text;
+    if (this.#typing === undefined && this.#input.value.trim() !== text) this.#input.value = text;
   }
 
   focus() {
@@ -63,10 +67,23 @@ export class ListFilters {
   #search;
   #statuses;
   #fields;
+  /** @type {HTMLAnchorElement | null} the search in events, for a list with a query */
+  #events = null;
 
   /** @param {Filters} filters */
-  constructor({ label, search, statuses, choices }) {
-    this.#search = new SearchField(search.label, search.placeholder, (text) => setQuery({ text }));
+  constructor({ label, search, known, statuses, choices }) {
+    if (known) {
+      this.#search = new QueryField({
+        ...search,
+        known,
+        onText: (q, { typed }) => setQuery({ q }, { replace: typed }),
+      });
+      this.#events = h("a", { class: "button" }, "Search in events");
+    } else {
+      this.#search = new SearchField(search.label, search.placeholder, (text) =>
+        setQuery({ text }, { replace: true }),
+      );
+    }
     this.#statuses = ["", ...statuses].map((status) =>
       button(
         () => setQuery({ status }),
@@ -79,6 +96,7 @@ export class ListFilters {
       "div",
       { class: "toolbar filters", role: "search", "aria-label": label },
       this.#search.element,
+      this.#events,
       h("div", { class: "chips", role: "group", "aria-label": "Status" }, ...this.#statuses),
       ...this.#fields.map(({ field }) => field),
     );
@@ -86,7 +104,9 @@ export class ListFilters {
 
   /** @param {URLSearchParams} query */
   show(query) {
-    this.#search.show(query.get("text") ?? "");
+    const q = query.get("q") ?? "";
+    this.#search.show(this.#events ? q : (query.get("text") ?? ""));
+    if (this.#events) this.#events.href = searchPath(q);
     const status = query.get("status") ?? "";
     for (const chip of this.#statuses)
       chip.setAttribute("aria-pressed", String(chip.dataset["value"] === status));

@@ -4,6 +4,8 @@ import { api, follow } from "./client.js";
 import { Watchable } from "./observable.js";
 
 const PAGE = 50;
+const RECHECK_MS = 1000; // after a change of a run, for a list that only the server can filter
+const RECHECK_FACTOR = 4; // times the last request took: a query of many runs is repeated less often
 
 /** @typedef {Record<string, string>} Query the filters of an address that have a value, by name */
 
@@ -19,6 +21,7 @@ const PAGE = 50;
  * @property {(item: Item) => string} key
  * @property {(item: Item, query: Query) => boolean} matches
  * @property {(shown: Item, received: Item) => Item} newer the later state: a response can arrive after a newer message
+ * @property {(query: Query) => boolean} [isFilteredByServer] whether `matches` cannot decide: a change loads the page again
  * @property {(item: Item) => boolean} [changesSilently] whether it changes without an event and must be refreshed
  */
 
@@ -58,6 +61,10 @@ export class ListModel extends Watchable {
   #early = [];
   /** @type {(() => void) | null} */
   #unfollow = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #recheck;
+  #hasChanged = false; // since the last recheck
+  #tookMs = 0; // the last recheck
 
   /** @param {Items<Item>} items */
   constructor(items) {
@@ -97,6 +104,8 @@ export class ListModel extends Watchable {
 
   close() {
     this.#requests += 1;
+    clearTimeout(this.#recheck);
+    this.#recheck = undefined;
     this.#unfollow?.();
     this.#unfollow = null;
   }
@@ -114,6 +123,8 @@ export class ListModel extends Watchable {
         query: { ...(parameters?.(this.#query) ?? this.#query), limit: PAGE, after },
       });
       if (request !== this.#requests) return; // another query was chosen meanwhile
+      if (isRefresh && this.#isFilteredByServer)
+        this.#dropUnlisted(page[topic], page.cursor !== null);
       this.#merge(page[topic]);
       if (!isRefresh) this.more = page.cursor;
       this.hint = page.hint ?? null;
@@ -130,21 +141,69 @@ export class ListModel extends Watchable {
   /** @param {{event: string, data: any}} message */
   #receive({ event, data }) {
     const { message } = this.#of;
+    if (event === `${message}_deleted`) this.#remove(data[`${message}_id`]);
     if (event !== message) return;
     if (this.state === "loading") this.#early.push(data[message]);
     else if (this.#update(data[message])) this.notify();
+  }
+
+  /** @param {string} key of an item that was deleted */
+  #remove(key) {
+    const isOther = (/** @type {Item} */ item) => this.#of.key(item) !== key;
+    this.items = this.items.filter(isOther);
+    this.#early = this.#early.filter(isOther);
+    this.notify();
   }
 
   /** @param {Item} item @returns {boolean} whether the list has changed */
   #update(item) {
     const { key, newer } = this.#of;
     const at = this.items.findIndex((each) => key(each) === key(item));
+    if (this.#isFilteredByServer) {
+      this.#recheckSoon();
+      if (at >= 0) this.items[at] = newer(/** @type {Item} */ (this.items[at]), item);
+      return at >= 0;
+    }
     const matches = this.#of.matches(item, this.#query);
     if (at >= 0 && !matches) this.items.splice(at, 1);
     else if (at >= 0) this.items[at] = newer(/** @type {Item} */ (this.items[at]), item);
     else if (matches && !this.#isBeyond(item)) this.#merge([item]);
     else return false;
     return true;
+  }
+
+  get #isFilteredByServer() {
+    return this.#of.isFilteredByServer?.(this.#query) ?? false;
+  }
+
+  /** Load the first page again soon, once for all changes meanwhile. */
+  #recheckSoon() {
+    this.#hasChanged = true;
+    const delay = Math.max(RECHECK_MS, this.#tookMs * RECHECK_FACTOR);
+    this.#recheck ??= setTimeout(() => void this.#recheckNow(), delay);
+  }
+
+  async #recheckNow() {
+    const began = performance.now();
+    if (this.state === "ready") {
+      this.#hasChanged = false;
+      await this.#load(undefined, { isRefresh: true });
+    }
+    this.#tookMs = performance.now() - began;
+    this.#recheck = undefined;
+    if (this.#hasChanged && this.#unfollow) this.#recheckSoon();
+  }
+
+  /**
+   * Drop the items that a new first page should have and lacks: they no longer match.
+   * @param {Item[]} page @param {boolean} hasMore
+   */
+  #dropUnlisted(page, hasMore) {
+    const { key } = this.#of;
+    const listed = new Set(page.map(key));
+    const last = page[page.length - 1];
+    const end = hasMore ? (last?.started_at ?? Infinity) : -Infinity;
+    this.items = this.items.filter((item) => listed.has(key(item)) || item.started_at < end);
   }
 
   /**

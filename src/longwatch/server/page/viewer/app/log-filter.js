@@ -1,6 +1,7 @@
 /** The filter of the log. The searchable text of an event is built once. */
 
 import { isFailure } from "./event-text.js";
+import { searchWords } from "./highlight.js";
 
 /** @import { RunEvent } from "./types.js" */
 /** @typedef {{agent: string, type: string, errors: boolean, text: string}} LogFilter */
@@ -13,7 +14,7 @@ const texts = new WeakMap();
 
 /** @param {LogFilter} filter @returns {(event: RunEvent) => boolean} */
 export function eventMatcher({ agent, type, errors, text }) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = searchWords(text);
   return (event) => {
     if (type ? event.type !== type : UNLISTED.includes(event.type)) return false;
     if (agent && event.agent_name !== agent) return false;
@@ -26,9 +27,12 @@ export function eventMatcher({ agent, type, errors, text }) {
 function hasAll(event, words) {
   let text = texts.get(event);
   if (text === undefined) {
-    const { type, agent_name, event_id, call_id, payload } = event;
-    const parts = [type, agent_name, event_id, call_id, JSON.stringify(payload ?? {})];
-    texts.set(event, (text = parts.join(" ").toLowerCase()));
+    texts.set(event, (text = searchedText(event).toLowerCase()));
   }
   return words.every((word) => /** @type {string} */ (text).includes(word));
+}
+
+/** @param {RunEvent} event */
+export function searchedText({ type, agent_name, event_id, call_id, payload }) {
+  return [type, agent_name, event_id, call_id, JSON.stringify(payload ?? {})].join(" ");
 }

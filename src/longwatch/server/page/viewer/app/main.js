@@ -1,17 +1,19 @@
 /** Starts the page: theme, keyboard, router, and the view of the URL. */
 
 import { fill, h } from "./dom.js";
-import { showConnection, showOffline, signedOut } from "./connection.js";
-import { followActivity, reconnectNow } from "./client.js";
+import { showConnection, showStale, signedOut } from "./connection.js";
+import { followActivity, probeWhileOffline, reconnectNow } from "./client.js";
 import { currentRoute, startRouter } from "./router.js";
 import { state } from "./placeholders.js";
 import { partOf, startShell } from "./shell.js";
+import "./compare-view.js";
 import "./executions-list.js";
 import "./execution-page.js";
 import "./run-page.js";
 import "./login.js";
 import "./projects-view.js";
 import "./runs-list.js";
+import "./search-view.js";
 import "./session-view.js";
 
 /** @import { Route } from "./router.js" */
@@ -23,6 +25,8 @@ import "./session-view.js";
 const VIEWS = {
   runs: { element: "lw-runs", section: "runs", title: () => "Runs" },
   run: { element: "lw-live-run", section: "runs", title: ({ ids }) => ids["run"] ?? "" },
+  search: { element: "lw-search", section: "runs", title: () => "Search in events" },
+  compare: { element: "lw-compare", section: "runs", title: () => "Compare runs" },
   executions: { element: "lw-executions", section: "executions", title: () => "Executions" },
   execution: {
     element: "lw-live-execution",
@@ -38,7 +42,8 @@ const main = startShell();
 let shown = "";
 
 showConnection(partOf("#connection"));
-showOffline(partOf("#offline"), reconnectNow);
+showStale(partOf("#offline"), reconnectNow);
+probeWhileOffline();
 startRouter();
 followActivity();
 currentRoute.watch(show);
@@ -63,7 +68,7 @@ function show(route) {
     fill(
       main,
       state(
-        { symbol: "search", title: "Page not found", text: "Check the URL for typos." },
+        { symbol: "search", title: "Page not found", text: "Check the URL for typos.", level: 1 },
         h("a", { class: "button", href: "/runs" }, "All runs"),
       ),
     );

@@ -1,5 +1,6 @@
 /** The messages of a model call: who said what, which tools were called, and images by their type and size. */
 
+import { valuePreview } from "../core/preview.js";
 import { h } from "./dom.js";
 import { sizeText } from "./format.js";
 import { icon } from "./icons.js";
@@ -83,13 +84,10 @@ function mediaText(type, part) {
 
 /** @param {(Element | string)[]} summary @param {unknown} value */
 function collapsible(summary, value) {
-  const preview = valueText(value ?? "")
-    .slice(0, 80)
-    .replace(/\s+/g, " ");
   return h(
     "details",
     {},
-    h("summary", {}, ...summary, span("cut dim preview", preview)),
+    h("summary", {}, ...summary, span("cut dim preview", valuePreview(value))),
     typeof value === "string" ? div("message-text", value) : valueTree(value ?? null, { open: 2 }),
   );
 }

@@ -3,6 +3,7 @@
 import { asError } from "../core/errors.js";
 import { button, h, setText, updateChildren } from "./dom.js";
 import { div } from "./markup.js";
+import { stale } from "./connection.js";
 import { capital } from "./format.js";
 import { icon } from "./icons.js";
 import { copyButton } from "./toast.js";
@@ -16,15 +17,17 @@ export function loading(what, lines = 8) {
 }
 
 /**
- * @param {{symbol?: string, title: string, text?: string, command?: string | null, bad?: boolean}} about
+ * @param {{symbol?: string, title: string, text?: string, command?: string | null, bad?: boolean, level?: 1 | 2}} about
+ *   with the level of its heading: 1 where it is the whole view
  * @param {...Child} more @returns {HTMLElement}
  */
-export function state({ symbol = "inbox", title, text, command, bad = false }, ...more) {
+export function state(about, ...more) {
+  const { symbol = "inbox", title, text, command, bad = false, level = 2 } = about;
   return h(
     "div",
     { class: `state${bad ? " error" : ""}`, role: bad ? "alert" : null },
     icon(symbol),
-    h("h2", {}, title),
+    h(level === 1 ? "h1" : "h2", {}, title),
     text ? h("p", {}, text) : null,
     command ? commandLine(command) : null,
     ...more,
@@ -37,13 +40,27 @@ export function commandLine(command) {
 }
 
 /**
- * An error, and a button to try again.
+ * An error, and a button to try again. While the server is unreachable it tries again by itself, once it responds.
  * @param {string} what @param {unknown} error @param {() => void} again
  */
 export function failure(what, error, again) {
   const title = `${what} could not be loaded`;
   const text = asError(error).message;
-  return state({ symbol: "failed", bad: true, title, text }, button(again, {}, "Try again"));
+  const shown = state({ symbol: "failed", bad: true, title, text }, button(again, {}, "Try again"));
+  if (stale.value === "offline") {
+    const stop = stale.watch((reason) => {
+      if (reason === "offline") return;
+      stop();
+      if (shown.isConnected) again();
+    });
+  }
+  return shown;
+}
+
+/** The error of a run or a call, in a frame that scrolls with the keyboard too. @param {string} error @param {string} [more] */
+export function errorFrame(error, more = "") {
+  const props = { class: `problem${more}`, tabindex: 0, role: "group", "aria-label": "Error" };
+  return h("div", props, error);
 }
 
 /**
@@ -53,7 +70,15 @@ export function failure(what, error, again) {
  */
 export function missing(what, text, href) {
   return state(
-    { symbol: "search", title: `${capital(what)} not found`, text },
+    { symbol: "search", title: `${capital(what)} not found`, text, level: 1 },
+    h("a", { class: "button", href }, `All ${what}s`),
+  );
+}
+
+/** @param {string} what @param {string} text when and by whom @param {string} href of the list */
+export function deleted(what, text, href) {
+  return state(
+    { symbol: "search", title: `${capital(what)} deleted`, text, level: 1 },
     h("a", { class: "button", href }, `All ${what}s`),
   );
 }

@@ -19,6 +19,8 @@ import { Observable } from "./observable.js";
 const ROUTES = [
   [/^\/(?:runs\/?)?$/, "runs", []],
   [/^\/runs\/([^/]+)\/?$/, "run", ["run"]],
+  [/^\/search\/?$/, "search", []],
+  [/^\/compare\/?$/, "compare", []],
   [/^\/executions\/?$/, "executions", []],
   [/^\/executions\/([^/]+)\/?$/, "execution", ["execution"]],
   [/^\/executions\/([^/]+)\/([^/]+)\/?$/, "execution", ["plan", "execution"]],
@@ -66,6 +68,15 @@ export const boardPath = (runId) => `/executions/${encodeURIComponent(runId)}`;
 export const pathOf = (run) =>
   run.kind === "execution" ? boardPath(run.run_id) : runPath(run.run_id);
 
+/** The search in events. @param {string} q */
+export const searchPath = (q) => (q ? `/search?${new URLSearchParams({ q })}` : "/search");
+
+/** The list of the runs that a query selects. @param {string} q */
+export const queryPath = (q) => `/runs?${new URLSearchParams({ q })}`;
+
+/** A run beside the one of its name before. @param {string} runId */
+export const comparePath = (runId) => `/compare?${new URLSearchParams({ b: runId })}`;
+
 /** @param {string} project */
 export const projectPath = (project) => `/projects/${encodeURIComponent(project)}`;
 
@@ -82,26 +93,36 @@ export function go(path) {
 }
 
 /**
- * Change filters in the URL, without a new history entry.
- * @param {Record<string, string | null>} changes
+ * Change filters in the URL. A choice is a new history entry, so that Back undoes it; a text that is being typed
+ * replaces the entry.
+ * @param {Record<string, string | null>} changes @param {{replace?: boolean}} [how]
  */
-export function setQuery(changes) {
-  const url = new URL(currentUrl());
-  for (const [name, value] of Object.entries(changes)) {
-    if (value) url.searchParams.set(name, value);
-    else url.searchParams.delete(name);
-  }
-  replace(url);
+export function setQuery(changes, how) {
+  change({ query: changes }, how);
 }
 
 /**
- * Set the selection, in the hash of the URL so that a link includes it.
- * @param {Record<string, string>} selection
+ * Set the selection, in the hash of the URL so that a link includes it. A new history entry, so that Back closes the
+ * details; moving from row to row replaces it.
+ * @param {Record<string, string>} selection @param {{replace?: boolean}} [how]
  */
-export function select(selection) {
+export function select(selection, how) {
+  change({ selection }, how);
+}
+
+/**
+ * Change filters and the selection in one step.
+ * @param {{query?: Record<string, string | null>, selection?: Record<string, string>}} changes
+ * @param {{replace?: boolean}} [how]
+ */
+export function change({ query = {}, selection }, { replace = false } = {}) {
   const url = new URL(currentUrl());
-  url.hash = new URLSearchParams(selection).toString();
-  replace(url);
+  for (const [name, value] of Object.entries(query)) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  if (selection) url.hash = new URLSearchParams(selection).toString();
+  if (url.href !== currentUrl()) enter(url, replace);
 }
 
 /** @type {string | null} a URL that the browser rejected: some do not allow changing that of a file */
@@ -111,11 +132,11 @@ function currentUrl() {
   return rejected ?? location.href;
 }
 
-/** @param {URL} url */
-function replace(url) {
-  if (url.href === currentUrl()) return;
+/** @param {URL} url @param {boolean} replaces the current history entry */
+function enter(url, replaces) {
   try {
-    history.replaceState(history.state, "", url);
+    if (replaces) history.replaceState(history.state, "", url);
+    else history.pushState(null, "", url);
     rejected = null;
   } catch {
     rejected = url.href;

@@ -14,7 +14,7 @@ import {
 } from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
 import { state } from "./placeholders.js";
-import { kindMark } from "./run-timeline.js";
+import { kindMark } from "./timeline-row.js";
 import { modelCallText } from "./usage-text.js";
 import "./window-list.js";
 
@@ -125,6 +125,7 @@ function row(call, longest) {
       statusMark(call.status, { quiet: true }),
       kindMark(call.kind),
       span("cut", call.name),
+      call.input_preview && span("cut dim preview", call.input_preview),
     ),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
     timeElement(
@@ -136,11 +137,14 @@ function row(call, longest) {
       took !== null ? durationText(took) : call.status === ABANDONED ? "–" : "…",
       h("i", { style: { "--share": took === null ? 0 : took / longest } }),
     ),
-    span(
-      `cut ${call.error ? "is-failed" : "dim"}`,
-      call.error ?? (modelCallText(call) || (call.status === "started" ? "running" : call.status)),
-    ),
+    span(`cut ${call.error ? "is-failed" : "dim"}`, call.error ?? resultText(call)),
   );
+}
+
+/** @param {Call} call */
+function resultText(call) {
+  const parts = [call.output_preview, modelCallText(call)].filter(Boolean);
+  return parts.join(" · ") || (call.status === "started" ? "running" : call.status);
 }
 
 /** @param {Call} call */

@@ -126,7 +126,7 @@ export class GraphView extends Part {
       svg("title", {}, node.role ? `${node.name}: ${node.role}` : node.name),
       svg("rect", { width: BOX.width, height: BOX.height, rx: 8 }),
       mark,
-      svg("text", { x: 36, y: 19, class: "node-name" }, truncate(node.name, 19)),
+      svg("text", { x: 36, y: 19, class: "node-name" }, truncate(node.name, 16)),
       svg("text", { x: 36, y: 34, class: "node-about" }, truncate(about, 24)),
     );
   }

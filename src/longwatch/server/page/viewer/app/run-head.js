@@ -1,6 +1,6 @@
 /** `<lw-run-head>`: name, status, times, counts and conditions of a run, and its links. */
 
-import { offline, offlineSince } from "./connection.js";
+import { asOfText, stale } from "./connection.js";
 import { beforePaint, fill, h, isOutdated, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
@@ -14,9 +14,10 @@ import {
   utcText,
 } from "./format.js";
 import { icon, statusMark, statusOf } from "./icons.js";
-import { showBanners, showFacts } from "./placeholders.js";
+import { labelFacts } from "./run-labels.js";
+import { errorFrame, showBanners, showFacts } from "./placeholders.js";
 import { setQuery } from "./router.js";
-import { endText, isOpen, lengthText, ranText } from "./run-times.js";
+import { endText, isOpen, lengthMs, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
 import { openWaitText, usageText, waitedText } from "./usage-text.js";
@@ -63,7 +64,7 @@ export class RunHead extends Part {
     this.onDisconnect(
       model.watch(this.#draw),
       everySecond(() => model.open && this.#draw()),
-      offline.watch(this.#draw),
+      stale.watch(this.#draw),
     );
     this.#drawNow();
   }
@@ -79,7 +80,10 @@ export class RunHead extends Part {
     if (isOutdated(this.#status, status))
       fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     this.#drawAttempts(model, now);
-    showFacts(this.#facts, [...(summary ? summaryFacts(summary, now) : []), ...stateFacts(model)]);
+    showFacts(this.#facts, [
+      ...(summary ? summaryFacts(summary, now, Boolean(this.actions.note)) : []),
+      ...stateFacts(model),
+    ]);
     const waits = (summary?.waiting ?? []).map((wait) => ({
       key: `${wait.reason} ${wait.since}`,
       text: openWaitText(wait, now),
@@ -118,16 +122,15 @@ export class RunHead extends Part {
   }
 }
 
-/** @param {Summary} summary @param {number} now @returns {[string, Element | null][]} */
-function summaryFacts(summary, now) {
+/** @param {Summary} summary @param {number} now @param {boolean} isReport @returns {[string, Element | null][]} */
+function summaryFacts(summary, now, isReport) {
   const { agents, events, status, ended_between: between, failed_calls: failed } = summary;
   const { duration_between: duration, warning_count: warnings, last_event_at: lastAt } = summary;
   const took = duration ? ranText(duration) : lengthText(summary, now);
   const ended = between ? endText({ status, ended_between: between }, now) : "";
   const utc = (between ?? []).map((at) => (at === null ? "unknown" : utcText(at))).join(" to ");
   const last = ["last event ", h("code", {}, summary.last_event_type), " "];
-  const elapsed = isOpen(summary) ? now - summary.started_at : (summary.duration_ms ?? 0);
-  const waited = waitedText(summary, elapsed, now);
+  const waited = waitedText(summary, duration ? 0 : lengthMs(summary, now), now);
   return [
     ["kind", span("tag", summary.kind)],
     ["length", h("strong", { class: "nums" }, took)],
@@ -139,6 +142,7 @@ function summaryFacts(summary, now) {
         ? h("span", { title: agents.join(", ") }, countText(agents.length, "agent"))
         : null,
     ],
+    ...labelFacts(summary, isReport),
     ["events", h("span", {}, countText(events, "event"))],
     ["usage", summary.usage ? span("nums", usageText(summary.usage)) : null],
     ["waited", waited ? span("nums", waited) : null],
@@ -155,15 +159,15 @@ function summaryFacts(summary, now) {
 function stateFacts({ events, open, caughtUp, summary }) {
   const soFar = events.length ? `, ${countText(events.length, "event")} so far` : "";
   const [symbol, text] =
-    open && offline.value
-      ? ["lost", `offline ${offlineSince()}`]
+    open && stale.value
+      ? ["lost", asOfText()]
       : caughtUp
         ? ["succeeded", "caught up"]
         : ["running", `reading history${soFar} …`];
   const died = summary?.status === "died" ? " is-died" : "";
   return [
     ["caught-up", h("span", { class: "status dim", role: "status" }, icon(symbol), text)],
-    ["error", summary?.error ? span(`problem${died}`, summary.error) : null],
+    ["error", summary?.error ? errorFrame(summary.error, died) : null],
   ];
 }
 

@@ -6,7 +6,8 @@ import { Part, define } from "./element.js";
 import { countText, millisecondsText, numberText, timeElement, timeText } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
 import { SearchField } from "./list-filters.js";
-import { eventMatcher } from "./log-filter.js";
+import { excerpt, highlight, searchWords, wordPattern } from "./highlight.js";
+import { eventMatcher, searchedText } from "./log-filter.js";
 import { state } from "./placeholders.js";
 import { deathOf, eventText, isFailure } from "./event-text.js";
 import "./window-list.js";
@@ -156,11 +157,12 @@ export class RunLog extends Part {
     const anchor = this.#filterEvents();
     const shown = this.#shown;
     const { late } = this.model;
+    const words = searchWords(this.#filter.text);
     this.#list.show(
       {
         items: shown,
-        key: (event) => event.event_id,
-        draw: (event) => row(event, late.has(event.event_id)),
+        key: (event) => `${event.event_id} ${words.join(" ")}`,
+        draw: (event) => row(event, late.has(event.event_id), words),
       },
       { anchor },
     );
@@ -217,8 +219,9 @@ export class RunLog extends Part {
   }
 }
 
-/** @param {RunEvent} event @param {boolean} late */
-function row(event, late) {
+/** @param {RunEvent} event @param {boolean} late @param {string[]} words of the search */
+function row(event, late, words) {
+  const pattern = wordPattern(words);
   const bad = isFailure(event);
   const died = deathOf(event) !== null;
   return h(
@@ -236,9 +239,26 @@ function row(event, late) {
           span("ms", millisecondsText(event.occurred_at)),
         ),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
-    span("type cut", bad ? icon(died ? "died" : "failed") : null, event.type),
-    span("event-text cut", late ? span("tag warn", "late") : null, eventText(event)),
+    span(
+      "type cut",
+      bad ? icon(died ? "died" : "failed") : null,
+      span("", ...highlight(event.type, pattern)),
+    ),
+    h(
+      "span",
+      { class: "event-text cut", dir: "auto" },
+      late ? span("tag warn", "late") : null,
+      ...highlight(textFor(event, words), pattern),
+    ),
   );
+}
+
+/** The text of the row: an excerpt around a match that the text does not show. @param {RunEvent} event @param {string[]} words */
+function textFor(event, words) {
+  const text = eventText(event);
+  const shown = `${event.type} ${event.agent_name ?? ""} ${text}`.toLowerCase();
+  const hidden = wordPattern(words.filter((word) => !shown.includes(word)));
+  return hidden ? excerpt(searchedText(event), hidden) : text;
 }
 
 /**

@@ -11,6 +11,7 @@ import { addTo } from "../core/groups.js";
 import { isOpenWait } from "../core/waits.js";
 import { graphOf } from "./graph-layout.js";
 import { Watchable } from "./observable.js";
+import { Pace } from "./pace.js";
 import { isOpen } from "./run-times.js";
 import { callCost } from "./usage-text.js";
 
@@ -19,6 +20,8 @@ import { callCost } from "./usage-text.js";
 
 /** Conditions that the server finds by watching processes; they do not follow from the events. */
 const OBSERVED = ["unattended", "undelivered", "no heartbeat"];
+
+const AT_ONCE = 2000; // calls that are determined again for every change
 
 /** @extends {Watchable<Change>} */
 export class RunModel extends Watchable {
@@ -38,6 +41,7 @@ export class RunModel extends Watchable {
   #all = [];
   /** @type {Map<string, RunEvent>} */
   #byId = new Map();
+  #pace;
   #whole;
   #fold; // of the shown attempt; the same as #whole while there is only one
   /** @type {number | null} the attempt that the user chose, from 1; null for the last */
@@ -47,16 +51,23 @@ export class RunModel extends Watchable {
   #received = null;
   /** @type {Call[] | null} */
   #calls = null;
+  /** @type {Call[]} those of tools and models */
+  #toolCalls = [];
+  #isCurrent = false; // whether the calls have every event
   /** @type {Map<string, Call>} */
   #callById = new Map();
   /** @type {Map<string, RunEvent[]> | null} */
   #eventsByCall = null;
 
-  /** @param {string} runId @param {() => number} [now] for a report, the time it was made */
-  constructor(runId, now = () => Date.now()) {
+  /**
+   * @param {string} runId @param {() => number} [now] for a report, the time it was made
+   * @param {Pace} [pace] at which the calls of a large run are determined again
+   */
+  constructor(runId, now = () => Date.now(), pace = new Pace()) {
     super();
     this.runId = runId;
     this.now = now;
+    this.#pace = pace;
     this.#whole = this.#fold = new RunFold(runId);
   }
 
@@ -70,8 +81,8 @@ export class RunModel extends Watchable {
     if (!found) return null;
     const whole = this.#fold === this.#whole ? found : (this.#whole.summary(this.now()) ?? found);
     const { name, kind, parent_run_id, attempts } = whole;
-    const { expired_before = null, usage = null } = received ?? {};
-    const shown = { ...found, name, kind, parent_run_id, attempts, expired_before, usage };
+    const { expired_before = null, usage = null, failure = null } = received ?? {};
+    const shown = { ...found, name, kind, parent_run_id, attempts, expired_before, usage, failure };
     // The server need not have recorded a death that it has observed.
     const hasDied =
       received?.status === "died" && isOpen(shown) && received.events >= this.events.length;
@@ -114,7 +125,8 @@ export class RunModel extends Watchable {
 
   /** Calls of tools and models. */
   get toolCalls() {
-    return this.calls().filter(({ kind }) => kind === "tool" || kind === "model");
+    this.calls();
+    return this.#toolCalls;
   }
 
   /**
@@ -157,6 +169,7 @@ export class RunModel extends Watchable {
   markCaughtUp() {
     if (this.caughtUp) return;
     this.caughtUp = true;
+    this.#resetCalls();
     this.notify({ reordered: false });
   }
 
@@ -165,20 +178,33 @@ export class RunModel extends Watchable {
     return this.#byId.get(id);
   }
 
-  /** Calls in the order they began. */
+  /** Calls in the order they began. Those of a large live run are brought up to date now and then. */
   calls() {
-    if (!this.#calls) {
+    if (this.#calls && this.#isCurrent) return this.#calls;
+    const mayWait = this.#calls && this.#calls.length > AT_ONCE && (this.open || !this.caughtUp);
+    if (!mayWait || this.#pace.isDue) return this.#currentCalls();
+    this.#pace.later(() => {
+      this.version += 1;
+      this.notify({ reordered: false });
+    });
+    return this.#calls ?? [];
+  }
+
+  /** @returns {Call[]} */
+  #currentCalls() {
+    if (this.#calls && this.#isCurrent) return this.#calls;
+    const calls = this.#pace.run(() => {
       const hasEnded = this.#fold.hasEnded || (this.caughtUp && !this.open);
       const rates = this.#received?.usage?.rates ?? [];
-      this.#calls = this.#fold
+      return this.#fold
         .calls()
         .map((call) => call.view(hasEnded))
         .map((call) => (call.kind === "model" ? { ...call, cost: callCost(call, rates) } : call));
-      this.#callById = new Map(
-        [...this.#calls, ...this.waits()].map((call) => [call.call_id, call]),
-      );
-    }
-    return this.#calls;
+    });
+    this.#toolCalls = calls.filter(({ kind }) => kind === "tool" || kind === "model");
+    this.#callById = new Map([...calls, ...this.waits()].map((call) => [call.call_id, call]));
+    this.#isCurrent = true;
+    return (this.#calls = calls);
   }
 
   /** Waits as calls of the kind `wait`, for the timeline. @returns {Call[]} */
@@ -194,10 +220,12 @@ export class RunModel extends Watchable {
       ended_at: isOpenWait(wait) ? null : wait.endedAt,
       duration_ms: isOpenWait(wait) ? null : (wait.endedAt ?? 0) - (wait.since ?? 0),
       error: null,
+      input_preview: null,
+      output_preview: null,
     }));
   }
 
-  /** Calls and waits in the order they began. */
+  /** Calls and waits in the order they began. @returns {Call[]} */
   spans() {
     const waits = this.waits();
     if (!waits.length) return this.calls();
@@ -207,13 +235,14 @@ export class RunModel extends Watchable {
   /** @param {string} id */
   call(id) {
     this.calls();
+    if (!this.#callById.has(id)) this.#currentCalls();
     return this.#callById.get(id);
   }
 
   /** The call that this event starts or ends. @param {RunEvent} event */
   callOf(event) {
-    this.calls();
-    if (event.call_id) return this.#callById.get(event.call_id);
+    if (event.call_id) return this.call(event.call_id);
+    this.#currentCalls();
     return this.#calls?.find((call) => this.eventsOf(call).includes(event));
   }
 
@@ -275,8 +304,8 @@ export class RunModel extends Watchable {
       this.#fold = this.#whole;
     }
     this.agents = new Map();
-
     this.graph = null;
+    this.#calls = null;
     this.#show(this.events);
     return true;
   }
@@ -293,7 +322,7 @@ export class RunModel extends Watchable {
   }
 
   #resetCalls() {
-    this.#calls = null;
+    this.#isCurrent = false;
     this.version += 1;
   }
 }

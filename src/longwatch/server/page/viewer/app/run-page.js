@@ -1,15 +1,17 @@
 /** `<lw-live-run>`: a run of the server. Reads its history in large pages, then follows it. */
 
 import { executionPath, runPath } from "../core/routes.js";
-import { isNotFound } from "../core/errors.js";
-import { fill, h } from "./dom.js";
+import { asError, isGone, isNotFound } from "../core/errors.js";
+import { button, fill, h } from "./dom.js";
 import { Part, define, restart } from "./element.js";
 import { api, follow, readEvents } from "./client.js";
+import { pageNow } from "./connection.js";
 import { linkTo } from "./icons.js";
-import { boardPath, currentRoute, sessionPath } from "./router.js";
+import { boardPath, comparePath, currentRoute, go, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
-import { failure, loading, missing } from "./placeholders.js";
+import { deleted, failure, loading, missing } from "./placeholders.js";
 import { everySeconds } from "./ticker.js";
+import { toast } from "./toast.js";
 import "./run-view.js";
 
 /** @import { Child } from "./dom.js" */
@@ -17,6 +19,7 @@ import "./run-view.js";
 
 const FIRST_PAGE = 500; // small, for an early first paint
 const PAGE = 5000;
+const CONFIRM_MS = 5000; // for the second click on Delete
 const OBSERVE_SECONDS = 15; // between two polls for the processes of an open run
 const TOTALS_MS = 1000; // after an event that changes the usage, which the server totals and prices
 const USAGE_TYPES = ["model_call", "turn_result"];
@@ -31,7 +34,7 @@ export class RunPage extends Part {
 
   /** @param {string} runId @param {AbortSignal} signal */
   async #open(runId, signal) {
-    const model = new RunModel(runId);
+    const model = new RunModel(runId, pageNow);
     try {
       const [summary, first] = await Promise.all([
         readSummary(runId, signal),
@@ -42,7 +45,7 @@ export class RunPage extends Part {
       model.add(first.events);
       const board = await boardLink(model, signal);
       if (signal.aborted) return;
-      this.#show(model, board);
+      this.#show(model, board, signal);
       const cursor = await this.#readHistory(model, first, signal);
       if (signal.aborted) return;
       this.#follow(model, cursor);
@@ -52,15 +55,17 @@ export class RunPage extends Part {
       const text = `This journal has no run with the ID ${runId}. It may have expired, or be in another journal.`;
       fill(
         this,
-        isNotFound(error)
-          ? missing("run", text, "/runs")
-          : failure("This run", error, () => restart(this)),
+        isGone(error)
+          ? deleted("run", error.message, "/runs")
+          : isNotFound(error)
+            ? missing("run", text, "/runs")
+            : failure("This run", error, () => restart(this)),
       );
     }
   }
 
-  /** @param {RunModel} model @param {Child} board */
-  #show(model, board) {
+  /** @param {RunModel} model @param {Child} board @param {AbortSignal} signal */
+  #show(model, board, signal) {
     const view = h("lw-run");
     const base = runPath(model.runId);
     view.model = model;
@@ -68,8 +73,10 @@ export class RunPage extends Part {
       links: [
         sessionLink(model),
         board,
+        linkTo(comparePath(model.runId), "compare", "Compare", "Compare with an earlier run"),
         linkTo(`${base}/export`, "download", "JSONL", "Download the events as JSON Lines", true),
         linkTo(`${base}/report`, "download", "HTML", "Download this page for offline use", true),
+        deleteButton(model, signal),
       ],
     };
     document.title = `${model.summary?.name ?? model.runId} · longwatch`;
@@ -106,6 +113,8 @@ export class RunPage extends Part {
         else if (event === "event") {
           // Events that arrive together become one change.
           if (waiting.push(data.event) === 1) queueMicrotask(() => model.add(waiting.splice(0)));
+        } else if (event === "ended" && data.reason === "deleted") {
+          fill(this, deleted("run", data.message, "/runs"));
         } else if (event === "caught_up") {
           queueMicrotask(() => model.markCaughtUp());
         }
@@ -158,6 +167,51 @@ export class RunPage extends Part {
 async function readSummary(runId, signal) {
   const { runs } = await api.get("/api/runs", { query: { text: runId, limit: 5 }, signal });
   return runs.find((/** @type {Summary} */ run) => run.run_id === runId);
+}
+
+/**
+ * A button that deletes the run with its second click, hidden from those who may not.
+ * @param {RunModel} model @param {AbortSignal} signal
+ */
+function deleteButton(model, signal) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const title = "Delete this run with all of its events";
+  const confirm = () => {
+    if (timer === undefined) {
+      control.textContent = model.open ? "Still open. Delete anyway?" : "Really delete?";
+      control.className = "button danger";
+      timer = setTimeout(reset, CONFIRM_MS);
+    } else {
+      reset();
+      void remove(model);
+    }
+  };
+  const control = button(confirm, { class: "button quiet", title, hidden: true }, "Delete");
+  const show = async () => {
+    const { deletes_runs } = await api.get("/api/access", { signal });
+    control.hidden = !deletes_runs;
+  };
+  show().catch(() => {}); // without an answer it stays hidden
+  const reset = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    control.textContent = "Delete";
+    control.className = "button quiet";
+  };
+  return control;
+}
+
+/** @param {RunModel} model */
+async function remove(model) {
+  try {
+    const query = model.open ? { force: "true" } : {};
+    await api.send("DELETE", runPath(model.runId), undefined, { query });
+    toast("Run deleted");
+    go("/runs");
+  } catch (error) {
+    toast(asError(error).message);
+  }
 }
 
 /** @param {RunModel} model */

@@ -1,67 +1,79 @@
 /**
- * `<lw-timeline>`: agents, tools, models, nodes and waits as bars over time. Zoom with the wheel or the keys, drag to pan, drag over
- * the overview to select a range. Only the visible rows are drawn.
+ * `<lw-timeline>`: agents, tools, models, nodes and waits as bars over time. The rows are those of the visible time; a live run
+ * is followed until the user scrolls or zooms.
  */
 
-import { ABANDONED } from "../core/calls.js";
-import { beforePaint, fill, h, setText } from "./dom.js";
-import { div, spacer, span } from "./markup.js";
+import { jumpFrom, longestOf } from "./call-jumps.js";
+import { endAt } from "./call-tree.js";
+import { beforePaint, h } from "./dom.js";
+import { div } from "./markup.js";
 import { Part, define } from "./element.js";
-import { durationText, timeElement } from "./format.js";
-import { icon, iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
-import { callRows } from "./call-tree.js";
+import { followedStretch } from "./follow-window.js";
+import { countText, durationText, numberText } from "./format.js";
+import { searchWords, wordPattern } from "./highlight.js";
+import { addShortcuts } from "./keys.js";
+import { EVERY_LEVEL, OpenRows } from "./open-rows.js";
+import { Pace } from "./pace.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
-import {
-  clampStretch,
-  labelSide,
-  panStretch,
-  share,
-  tickTimes,
-  zoomStretch,
-} from "./time-scale.js";
-import { modelCallText } from "./usage-text.js";
+import { clampStretch, panStretch, share, stretchAround, zoomStretch } from "./time-scale.js";
+import { Axis } from "./timeline-axis.js";
+import { TimelineFacts } from "./timeline-facts.js";
+import { TimelineLayout, positionOf } from "./timeline-layout.js";
+import { addGestures } from "./timeline-gestures.js";
+import { Overview } from "./timeline-overview.js";
+import { drawRow, rowKey } from "./timeline-row.js";
+import { TimelineToolbar } from "./timeline-toolbar.js";
 import "./window-list.js";
 
-/** @import { CallRow } from "./call-tree.js" */
 /** @import { RunModel } from "./run-model.js" */
 /** @import { Stretch } from "./time-scale.js" */
+/** @import { TimelineFilter } from "./timeline-filter.js" */
+/** @import { Row } from "./timeline-rows.js" */
 /** @import { Call } from "./types.js" */
 
 const ZOOM = 0.5;
-const WHEEL = 1.0015;
 const PAN = 0.25;
-const TICKS = 7;
-const LEAST_SHARE = 0.0015; // of the width, so that a call without a duration is visible and clickable
-const OVERVIEW_LANES = 6;
-const LABEL_SHARE = 0.3; // of the width, which the label of a bar needs beside it
-const GLYPHS = /** @type {Record<string, string>} */ ({ model: "model", wait: "wait" });
+const NO_FILTER = { agent: "", errors: false, text: "" };
 
 export class Timeline extends Part {
   /** @type {RunModel} */
   model;
   /** Called with the call that the user selects. @type {(call: Call) => void} */
   onSelect = () => {};
+  /** Called with the filter when the user changes it. @type {(filter: TimelineFilter) => void} */
+  onFilter = () => {};
 
   /** @type {Stretch | null} the visible time; null for the whole run */
   #view = null;
-  /** @type {Set<string>} */
-  #closed = new Set();
-  /** @type {CallRow[]} */
-  #rows = [];
+  #follows = false;
+  /** @type {number | undefined} the followed time in milliseconds, if the user chose it */
+  #followedMs;
+  /** @type {TimelineFilter} */
+  #filter = NO_FILTER;
+  #open = new OpenRows();
+  #folds = true;
+  #showsPath = false;
+  #selected = ""; // id of the active row
+  #sought = ""; // id of a call to reveal, which is not laid out yet
+
+  /** @type {TimelineFacts | null} */
+  #facts = null;
   #version = -1;
-  #shown = "";
+  #pace = new Pace();
+  /** @type {TimelineLayout | null} null: to be determined again */
+  #layout = null;
+  /** @type {readonly Row[]} the rows that the list's indexes name */
+  #listed = [];
+  /** @type {Int32Array} indexes of the rows in view */
+  #shown = new Int32Array();
+  #shownTime = "";
   #draw = beforePaint(() => this.#drawNow());
 
-  #list = h("lw-window", { class: "bars", "aria-label": "Timeline of calls" });
-  #axis = h("div", { class: "axis", "aria-hidden": "true" });
-  #overview = h("canvas", {
-    class: "overview",
-    role: "img",
-    "aria-label": "Overview of the whole run; drag to select a range",
-  });
-  #window = div("overview-window");
-  #now = h("div", { class: "now", hidden: true, "aria-hidden": "true" });
+  #list = h("lw-window", { class: "bars", role: "tree", "aria-label": "Timeline of calls" });
+  #axis = new Axis();
+  #overview = new Overview();
+  #none = h("p", { class: "no-rows dim", hidden: true });
   #empty = h(
     "div",
     { hidden: true },
@@ -71,76 +83,166 @@ export class Timeline extends Part {
       symbol: "tool",
     }),
   );
-  #label = h("span", { class: "dim nums", role: "status" });
+  #toolbar = new TimelineToolbar({
+    onFilter: (change) => this.#changeFilter(change),
+    onLevels: (levels) => this.#change(() => this.#open.show(levels)),
+    onAgent: (agent) => this.#change(() => this.#open.toggleAgent(agent)),
+    onFold: () => this.#fold(),
+    onPath: () => this.#showPath(),
+    onFailure: (step) => this.#jumpToFailure(step),
+    onLongest: () => this.#jumpToLongest(),
+    onZoom: (isIn) => this.zoom(isIn ? ZOOM : 1 / ZOOM),
+    onFit: () => this.fit(),
+    onFollow: () => (this.#follows ? this.#release() : this.follow()),
+  });
   #frame = div(
     "timeline-frame",
-    div("overview-frame", this.#overview, this.#window),
-    this.#axis,
-    this.#list,
-    this.#now,
+    this.#toolbar.text,
+    this.#overview.element,
+    this.#axis.ticks,
+    this.#axis.quiet,
+    div("bars-frame", this.#axis.bands, this.#list, this.#none),
+    this.#axis.now,
   );
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
-      this.append(
-        div(
-          "toolbar",
-          iconButton("plus", "Zoom in (+)", () => this.zoom(ZOOM), ""),
-          iconButton("minus", "Zoom out (−)", () => this.zoom(1 / ZOOM), ""),
-          iconButton("fit", "Fit (0)", () => this.fit(), ""),
-          spacer(),
-          this.#label,
-        ),
-        this.#frame,
-        this.#empty,
-      );
-      this.#list.onSelect = ({ call }) => this.onSelect(call);
-      this.#list.onOpen = (row) => this.#toggle(row);
-      this.#list.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
-      this.#list.addEventListener("pointerdown", (event) => this.#drag(event));
-      this.#overview.addEventListener("pointerdown", (event) => this.#selectRange(event));
+      this.append(this.#toolbar.element, this.#frame, this.#empty);
+      this.#wire();
+      if (this.model.open) this.follow();
     }
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", this.#draw);
+    const theme = new MutationObserver(this.#draw);
+    theme.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     this.onDisconnect(
       this.model.watch(this.#draw),
       everySecond(() => this.model.open && this.#draw()),
+      () => scheme.removeEventListener("change", this.#draw),
+      () => theme.disconnect(),
+      () => this.#pace.stop(),
+      addShortcuts("Timeline", this.#shortcuts()),
     );
     this.onResize(this.#draw);
     this.#draw();
   }
 
-  /** @param {number} factor */
-  zoom(factor, at = 0.5) {
+  #wire() {
+    this.#list.onSelect = (index) => this.#select(index);
+    this.#list.onOpen = (index) => this.#toggle(this.#rowAt(index));
+    this.#list.onFollow = (follows) => !follows && this.#release();
+    addGestures(this.#list, this.#axis.ticks, {
+      pan: (part) => this.pan(part),
+      zoom: (factor, at) => this.zoom(factor, at),
+      isZoomed: () => this.#view !== null,
+    });
+    this.#overview.onRange = (range) => this.#look(range);
+  }
+
+  #shortcuts() {
+    return [
+      { keys: ["/"], about: "Search calls", run: () => this.#toolbar.focusSearch() },
+      {
+        keys: ["e"],
+        about: "Failed calls only on or off",
+        run: () => this.#changeFilter({ errors: !this.#filter.errors }),
+      },
+      { keys: ["n"], about: "Next failure", run: () => this.#jumpToFailure(1) },
+      { keys: ["N"], about: "Previous failure", run: () => this.#jumpToFailure(-1) },
+      { keys: ["l"], about: "Longest call", run: () => this.#jumpToLongest() },
+      { keys: ["t"], about: "First try of a retried call", run: () => this.#jumpToFirstTry() },
+      { keys: ["c"], about: "Highlight the critical path", run: () => this.#showPath() },
+      { keys: ["r"], about: "Fold or unfold repeated calls", run: () => this.#fold() },
+      { keys: ["["], about: "Fewer levels", run: () => this.#changeLevels(-1) },
+      { keys: ["]"], about: "More levels", run: () => this.#changeLevels(1) },
+      { keys: ["{"], about: "Collapse all", run: () => this.#change(() => this.#open.show(1)) },
+      {
+        keys: ["}"],
+        about: "Expand all",
+        run: () => this.#change(() => this.#open.show(EVERY_LEVEL)),
+      },
+      { keys: ["G"], about: "Follow the newest call", run: () => this.follow() },
+      { keys: ["+", "="], about: "Zoom in", run: () => this.zoom(ZOOM) },
+      { keys: ["-"], about: "Zoom out", run: () => this.zoom(1 / ZOOM) },
+      { keys: ["0"], about: "Fit the whole run", run: () => this.fit() },
+      { keys: ["ArrowLeft"], about: "Earlier", run: () => this.pan(-PAN) },
+      { keys: ["ArrowRight"], about: "Later", run: () => this.pan(PAN) },
+    ];
+  }
+
+  /** @param {TimelineFilter} filter */
+  set filter({ agent, errors, text }) {
+    const old = this.#filter;
+    if (old.agent === agent && old.errors === errors && old.text === text) return;
+    this.#change(() => (this.#filter = { agent, errors, text }));
+  }
+
+  /** Zoom around a point from 0 to 1; without one, around the selected call. @param {number} factor */
+  zoom(factor, at = this.#middle()) {
     const whole = this.#whole();
     const next = zoomStretch(this.#view ?? whole, whole, factor, at);
-    this.#view = next.to - next.from >= (whole.to - whole.from) * 0.999 ? null : next;
-    this.#draw();
+    this.#look(next.to - next.from >= (whole.to - whole.from) * 0.999 ? null : next);
+  }
+
+  /** Of the selected call if it is in view, else of the visible time. */
+  #middle() {
+    const { tree } = this.#factsNow();
+    const at = this.#selectedCall();
+    if (at === undefined) return 0.5;
+    const end = endAt(tree, at, this.#openEnd());
+    const found = share(this.#view ?? this.#whole(), ((tree.starts[at] ?? end) + end) / 2);
+    return found > 0 && found < 1 ? found : 0.5;
   }
 
   /** @param {number} part */
   pan(part) {
-    if (!this.#view) return;
-    this.#view = panStretch(this.#view, this.#whole(), part);
-    this.#draw();
+    if (this.#view) this.#look(panStretch(this.#view, this.#whole(), part));
   }
 
   fit() {
-    this.#view = null;
+    this.#look(null);
+  }
+
+  /** Stay at the newest call. A user who zoomed keeps the length of the visible time. */
+  follow() {
+    if (this.#view) this.#followedMs = this.#view.to - this.#view.from;
+    this.#follows = this.model.open;
+    this.#list.follows = true;
     this.#draw();
   }
 
-  /** @param {string} key */
-  press(key) {
-    if (key === "+" || key === "=") this.zoom(ZOOM);
-    else if (key === "-") this.zoom(1 / ZOOM);
-    else if (key === "0") this.fit();
-    else if (key === "ArrowLeft") this.pan(-PAN);
-    else if (key === "ArrowRight") this.pan(PAN);
+  #release() {
+    this.#follows = false;
+    this.#list.follows = false;
+    this.#draw();
   }
 
-  /** @param {string | null} callId */
+  /** Show this time, and stop following. @param {Stretch | null} view */
+  #look(view) {
+    this.#view = view;
+    this.#release();
+  }
+
+  /**
+   * Select the row of a call, open the rows above it and show its time.
+   * @param {string | null} callId
+   */
   reveal(callId) {
     this.#drawNow();
-    this.#list.reveal(({ call }) => call.call_id === callId);
+    const { tree } = this.#factsNow();
+    const at = tree.indexes.get(callId ?? "");
+    if (callId !== null && callId === this.#selected) return;
+    this.#selected = callId ?? "";
+    this.#sought = at === undefined ? this.#selected : "";
+    if (at === undefined) return this.#list.deactivate();
+    if (this.#layoutNow().indexOf(this.#selected) === undefined)
+      this.#change(() => this.#openAbove(at));
+    const from = tree.starts[at] ?? 0;
+    const to = endAt(tree, at, this.#openEnd());
+    this.#look(this.#view && stretchAround(this.#view, { from, to }));
+    this.#drawNow();
+    const position = this.#positionOfSelected();
+    if (position >= 0) this.#list.activate(position, { centre: true });
   }
 
   /** @param {number} step */
@@ -148,260 +250,227 @@ export class Timeline extends Part {
     this.#list.move(step);
   }
 
+  /** @param {() => void} change of which rows there are */
+  #change(change) {
+    change();
+    this.#layout = null;
+    this.#draw();
+  }
+
+  /** @param {Partial<TimelineFilter>} change */
+  #changeFilter(change) {
+    this.filter = { ...this.#filter, ...change }; // at once: the next change may come before the URL's
+    this.onFilter(this.#filter);
+  }
+
+  #fold() {
+    this.#change(() => (this.#folds = !this.#folds));
+  }
+
+  #showPath() {
+    this.#showsPath = !this.#showsPath;
+    this.#list.classList.toggle("shows-path", this.#showsPath);
+    this.#draw();
+  }
+
+  /** @param {1 | -1} step */
+  #changeLevels(step) {
+    const all = this.#factsNow().levels;
+    const levels = Math.max(1, Math.min(this.#open.levels, all) + step);
+    this.#change(() => this.#open.show(levels >= all ? EVERY_LEVEL : levels));
+  }
+
+  /** @param {Row} row */
+  #toggle(row) {
+    if (row.hasMore) this.#change(() => this.#open.toggle(row));
+  }
+
+  /** @param {number} at */
+  #openAbove(at) {
+    const { tree, repeats } = this.#factsNow();
+    for (let each = at; each >= 0; each = tree.parents[each] ?? -1) {
+      const group = repeats.get(each);
+      if (group) this.#open.open(group.key);
+      if (each !== at) this.#open.open(tree.calls[each]?.call_id ?? "");
+    }
+  }
+
+  /** @param {number} index */
+  #select(index) {
+    const { id, call, repeats } = this.#rowAt(index);
+    this.#selected = id;
+    if (!repeats) this.onSelect(call);
+  }
+
+  /** @param {number | undefined} at */
+  #jump(at) {
+    const call = this.#factsNow().tree.calls[at ?? -1];
+    if (call) this.onSelect(call);
+  }
+
+  /** @param {1 | -1} step */
+  #jumpToFailure(step) {
+    this.#jump(jumpFrom(this.#layoutNow().failures, this.#selectedCall() ?? -1, step));
+  }
+
+  #jumpToLongest() {
+    this.#jump(longestOf(this.#factsNow().tree, this.#openEnd()));
+  }
+
+  #jumpToFirstTry() {
+    this.#jump(this.#factsNow().retries.get(this.#selectedCall() ?? -1)?.first);
+  }
+
+  /** A run of a few calls is shown whole, however long it takes. @param {Stretch} whole */
+  #followedView(whole) {
+    const { calls, starts, byStart } = this.#factsNow().tree;
+    if (!this.#followedMs && calls.length <= this.#list.visibleRows) return null;
+    const newest = starts[byStart.at(-1) ?? -1] ?? 0;
+    return followedStretch(whole, this.model.now(), newest, this.#followedMs);
+  }
+
+  #selectedCall() {
+    return this.#factsNow().tree.indexes.get(this.#selected);
+  }
+
+  /** @param {number} index as in the list, which may not show the latest layout yet */
+  #rowAt(index) {
+    return /** @type {Row} */ (this.#listed[index]);
+  }
+
   /** @returns {Stretch} */
   #whole() {
-    const { startedAt: from, lastAt, open } = this.model;
-    const to = Math.max(from + 1, lastAt, open ? this.model.now() : 0);
-    return { from, to: to + (to - from) * 0.02 };
+    const { run } = this.#factsNow();
+    const to = Math.max(run.from + 1, this.#openEnd());
+    return { from: run.from, to: to + (to - run.from) * 0.02 };
   }
 
   /** The end of the bar of a call without an end: now, or the last time the run is known to have been alive. */
   #openEnd() {
-    return this.model.open ? this.model.now() : this.model.lastAt;
+    const { to } = this.#factsNow().run;
+    return to === Infinity ? this.model.now() : to;
+  }
+
+  #factsNow() {
+    if (!this.#facts) this.#update();
+    return /** @type {TimelineFacts} */ (this.#facts);
+  }
+
+  /** Determine the facts of the current version of the run; of a large live run only now and then. */
+  #update() {
+    const { model } = this;
+    const version = model.version * 2 + Number(model.caughtUp);
+    if (version === this.#version) return;
+    const mayWait = this.#facts && (model.open || !model.caughtUp);
+    if (mayWait && !this.#pace.isDue) return this.#pace.later(this.#draw);
+    this.#version = version;
+    this.#pace.run(() => {
+      const run = { from: model.startedAt, to: model.open ? Infinity : model.lastAt };
+      this.#facts = new TimelineFacts(model.spans(), run, model.now(), model.summary?.failure);
+      this.#layout = null;
+      this.#layoutNow();
+    });
+  }
+
+  #layoutNow() {
+    if (this.#layout) return this.#layout;
+    this.#shownTime = "";
+    this.#layout = new TimelineLayout(this.#factsNow(), {
+      filter: this.#filter,
+      folds: this.#folds,
+      open: this.#open,
+    });
+    return this.#layout;
   }
 
   #drawNow() {
-    const { model } = this;
     if (!this.isConnected) return;
-    if (model.version !== this.#version) {
-      this.#version = model.version;
-      this.#rows = callRows(model.spans(), this.#closed);
-    }
-    this.#empty.hidden = this.#rows.length > 0;
-    this.#frame.hidden = !this.#rows.length;
-    if (!this.#rows.length) return;
+    this.#update();
+    const { tree, run } = this.#factsNow();
+    this.#empty.hidden = tree.calls.length > 0;
+    this.#frame.hidden = this.#toolbar.element.hidden = !tree.calls.length;
+    if (!tree.calls.length) return;
     const whole = this.#whole();
+    const isLive = run.to === Infinity;
+    if (this.#follows && !isLive) this.#follows = this.#list.follows = false;
+    if (this.#follows) this.#view = this.#followedView(whole);
     const view = this.#view ? clampStretch(this.#view, whole) : whole;
-    const drawn = `${view.from}/${view.to}`;
-    const fresh = drawn !== this.#shown;
-    this.#shown = drawn;
-    const draw = (/** @type {CallRow} */ row) => this.#row(row, view);
-    this.#list.show({ items: this.#rows, key: keyOf, draw }, { fresh });
-    this.#drawAxis(view);
-    this.#drawOverview(whole, view);
-    setText(this.#label, `${durationText(view.to - view.from)} in view`);
-  }
-
-  /** @param {CallRow} row @param {Stretch} view */
-  #row(row, view) {
-    const { call, depth, children } = row;
-    const from = share(view, call.started_at);
-    const end =
-      call.ended_at ??
-      (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#openEnd());
-    const to = Math.max(share(view, end), from + LEAST_SHARE);
-    const seen = to > 0 && from < 1;
-    const left = Math.max(0, from);
-    const running = call.kind === "wait" ? "waiting" : "running";
-    const open = call.status === ABANDONED ? ABANDONED : running;
-    const took = call.duration_ms === null ? open : durationText(call.duration_ms);
-    const click = (/** @type {Event} */ event) => {
-      event.stopPropagation();
-      this.#toggle(row);
-    };
-    const arrow = this.#closed.has(call.call_id) ? "▸" : "▾";
-    const twist = children
-      ? h("span", { class: "twist", "aria-hidden": "true", on: { click } }, arrow)
-      : span("twist");
-    return div(
-      `bar-row kind-${call.kind}`,
-      h(
-        "span",
-        { class: "bar-name cut", style: { "--depth": depth } },
-        twist,
-        statusMark(call.status, { quiet: true }),
-        kindMark(call.kind),
-        span("cut", call.name),
-        span("dim took nums", took),
-      ),
-      span(
-        "bar-space",
-        seen
-          ? h("span", {
-              class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`,
-              title:
-                call.status === ABANDONED ? "No end recorded; running at least until here" : null,
-              style: {
-                left: `${left * 100}%`,
-                width: `${(Math.min(1, to) - left) * 100}%`,
-                "--first": `${firstTokenShare(call) * 100}%`,
-              },
-            })
-          : null,
-        seen ? barLabel(call, left, Math.min(1, to)) : null,
-      ),
-    );
-  }
-
-  /** @param {CallRow} row */
-  #toggle({ call: { call_id: id }, children }) {
-    if (!children) return;
-    if (!this.#closed.delete(id)) this.#closed.add(id);
-    this.#version = -1;
-    this.#shown = "";
-    this.#draw();
+    this.#drawRows(view);
+    this.#axis.draw(view, run.from, this.#factsNow().quiet, isLive ? this.model.now() : null);
+    this.#overview.draw(this.#factsNow(), whole, this.#view && view, this.#openEnd());
+    this.#drawToolbar(view, isLive);
+    const sought = this.#sought;
+    if (!tree.indexes.has(sought)) return;
+    this.#sought = this.#selected = "";
+    this.reveal(sought);
   }
 
   /** @param {Stretch} view */
-  #drawAxis(view) {
-    const start = this.model.startedAt;
-    const wide = this.#axis.clientWidth > 700 ? TICKS : Math.ceil(TICKS / 2);
-    const moments = tickTimes(view, start, wide);
-    fill(
-      this.#axis,
-      ...moments.map((at, index) => {
-        const side = labelSide(
-          share(view, at),
-          share(view, moments[index - 1] ?? view.from),
-          this.#axis.clientWidth,
-        );
-        const label = side && timeElement(at, at === start ? "0" : `+${durationText(at - start)}`);
-        return h(
-          "span",
-          {
-            class: side === "left" ? "label-left" : "",
-            style: { left: `${share(view, at) * 100}%` },
-          },
-          label,
-        );
-      }),
+  #drawRows(view) {
+    const layout = this.#layoutNow();
+    this.#listed = layout.rows;
+    const time = `${view.from}/${view.to}`;
+    const isMoved = time !== this.#shownTime;
+    const first = this.#shown[this.#list.firstVisible];
+    const before = this.#list.firstVisible;
+    if (isMoved) this.#shown = layout.inView(view);
+    const hasRows = this.#shownTime !== "";
+    this.#shownTime = time;
+    const chart = {
+      facts: this.#factsNow(),
+      view,
+      openEnd: this.#openEnd(),
+      showsPath: this.#showsPath,
+      pattern: wordPattern(searchWords(this.#filter.text)),
+      onToggle: (/** @type {Row} */ row) => this.#toggle(row),
+      onSelect: (/** @type {Call} */ call) => this.onSelect(call),
+    };
+    this.#list.mark(this.#positionOfSelected());
+    this.#list.show(
+      {
+        items: this.#shown,
+        key: (index) => rowKey(this.#rowAt(index), chart),
+        draw: (index) => drawRow(this.#rowAt(index), chart),
+        newest: positionOf(this.#shown, layout.newest),
+      },
+      {
+        fresh: isMoved,
+        // Rows that come into view above must not move those that the user is looking at.
+        anchor: isMoved && hasRows && before > 0 ? positionOf(this.#shown, first ?? 0) - before : 0,
+      },
     );
-    const now = share(view, this.model.now());
-    this.#now.hidden = !this.model.open || now < 0 || now > 1;
-    this.#now.style.setProperty("--at", String(now));
+    this.#none.hidden = this.#shown.length > 0;
+    this.#none.textContent = layout.rows.length
+      ? "No call in this time. Press 0 to see the whole run."
+      : "No call matches. Clear the search or choose other filters.";
   }
 
-  /** @param {Stretch} whole @param {Stretch} view */
-  #drawOverview(whole, view) {
-    const canvas = this.#overview;
-    const scale = devicePixelRatio || 1;
-    const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
-    if (!wide || !high) return;
-    canvas.width = wide * scale;
-    canvas.height = high * scale;
-    const pen = canvas.getContext("2d");
-    if (!pen) return;
-    const colours = this.#colours();
-    pen.scale(scale, scale);
-    const lane = high / OVERVIEW_LANES;
-    this.model.spans().forEach((call, at) => {
-      const left = share(whole, call.started_at) * wide;
-      const right = share(whole, call.ended_at ?? this.#openEnd()) * wide;
-      const isInner = call.kind === "tool" || call.kind in GLYPHS;
-      const row = isInner ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
-      const colour = call.status === "completed" ? colours.get(call.kind) : undefined;
-      pen.fillStyle = colour ?? colours.get(statusOf(call.status)) ?? "";
-      pen.globalAlpha = call.status === "failed" ? 1 : 0.6;
-      pen.fillRect(left, row * lane + 1, Math.max(1, right - left), lane - 2);
-    });
-    this.#window.hidden = !this.#view;
-    this.#window.style.left = `${share(whole, view.from) * 100}%`;
-    this.#window.style.width = `${(share(whole, view.to) - share(whole, view.from)) * 100}%`;
+  #positionOfSelected() {
+    const row = this.#layoutNow().indexOf(this.#selected);
+    if (row === undefined) return -1;
+    const position = positionOf(this.#shown, row);
+    return this.#shown[position] === row ? position : -1;
   }
 
-  /** The colours of the statuses in the current theme; a canvas has no classes. */
-  #colours() {
-    const statuses = [
-      ...["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial"],
-      ABANDONED,
-      ...Object.keys(GLYPHS),
-    ];
-    const probe = h("span", { hidden: true });
-    this.append(probe);
-    const found = new Map(
-      statuses.map((status) => {
-        probe.className = `is-${status}`;
-        return [status, getComputedStyle(probe).color];
-      }),
-    );
-    probe.remove();
-    return found;
-  }
-
-  /** @param {WheelEvent} event */
-  #wheel(event) {
-    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (!event.ctrlKey && !event.metaKey && !event.shiftKey && !sideways) return; // plain wheel scrolls the rows
-    event.preventDefault();
-    if (sideways || event.shiftKey) {
-      this.pan((event.deltaX || event.deltaY) / Math.max(1, this.#axis.clientWidth));
-      return;
-    }
-    const box = this.#axis.getBoundingClientRect();
-    this.zoom(
-      WHEEL ** event.deltaY,
-      Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)),
-    );
-  }
-
-  /** @param {PointerEvent} event */
-  #drag(event) {
-    if (event.button !== 0 || event.pointerType === "touch" || !this.#view) return;
-    let x = event.clientX;
-    this.#trackPointer(event, this.#list, (moved) => {
-      this.pan((x - moved.clientX) / Math.max(1, this.#axis.clientWidth));
-      x = moved.clientX;
+  /** @param {Stretch} view @param {boolean} isLive */
+  #drawToolbar(view, isLive) {
+    const { tree, levels } = this.#factsNow();
+    const { agents, calls, failures } = this.#layoutNow();
+    const found = calls < tree.calls.length ? `${numberText(calls)} of ` : "";
+    this.#toolbar.show({
+      filter: this.#filter,
+      agents,
+      levels: this.#open.levels,
+      allLevels: levels,
+      folds: this.#folds,
+      showsPath: this.#showsPath,
+      failures: failures.length,
+      failure: failures.indexOf(this.#selectedCall() ?? -1) + 1,
+      isLive,
+      follows: this.#follows,
+      text: `${found}${countText(tree.calls.length, "call")}, ${durationText(Math.min(view.to, this.#openEnd()) - view.from)} in view`,
     });
   }
-
-  /** @param {PointerEvent} event */
-  #selectRange(event) {
-    const box = this.#overview.getBoundingClientRect();
-    const whole = this.#whole();
-    const at = (/** @type {PointerEvent} */ each) =>
-      whole.from +
-      (whole.to - whole.from) * Math.min(1, Math.max(0, (each.clientX - box.left) / box.width));
-    const start = at(event);
-    event.preventDefault();
-    this.#trackPointer(event, this.#overview, (moved) => {
-      const end = at(moved);
-      if (Math.abs(end - start) < (whole.to - whole.from) * 0.005) return;
-      this.#view = { from: Math.min(start, end), to: Math.max(start, end) };
-      this.#draw();
-    });
-  }
-
-  /**
-   * @param {PointerEvent} event @param {HTMLElement} element
-   * @param {(event: PointerEvent) => void} moved
-   */
-  #trackPointer(event, element, moved) {
-    const stop = new AbortController();
-    element.addEventListener("pointermove", moved, { signal: stop.signal });
-    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
-      element.addEventListener(end, () => stop.abort(), { signal: stop.signal });
-    }
-    if (element === this.#overview) element.setPointerCapture(event.pointerId);
-    else addEventListener("pointerup", () => stop.abort(), { signal: stop.signal });
-  }
-}
-
-/** The symbol of a call that is neither an agent, a tool nor a node. @param {string} kind */
-export function kindMark(kind) {
-  const glyph = GLYPHS[kind];
-  if (!glyph) return null;
-  return h("span", { class: `kind is-${kind}`, title: kind }, icon(glyph), span("unseen", kind));
-}
-
-/** The part of a model call before its first token, 0 to 1. @param {Call} call */
-function firstTokenShare({ time_to_first_token_ms: first, duration_ms: took }) {
-  return first && took ? Math.min(1, first / took) : 0;
-}
-
-/**
- * Tokens, cost and time to the first token of a model call, on the side of its bar that has room.
- * @param {Call} call @param {number} from @param {number} to of the bar, 0 to 1
- */
-function barLabel(call, from, to) {
-  const text = call.kind === "model" ? modelCallText(call) : "";
-  if (!text || (1 - to < LABEL_SHARE && from < LABEL_SHARE)) return null;
-  const [side, at] = 1 - to >= LABEL_SHARE ? ["left", to] : ["right", 1 - from];
-  return h("span", { class: "bar-label nums", style: { [side]: `${at * 100}%` } }, text);
-}
-
-/** @param {CallRow} row */
-function keyOf({ call, depth, children }) {
-  return `${call.call_id}/${call.status}/${depth}/${children}/${call.cost}`;
 }
 
 define("lw-timeline", Timeline);

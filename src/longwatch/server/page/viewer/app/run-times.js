@@ -15,13 +15,23 @@ export function isOpen(run) {
 }
 
 /**
- * The duration of the last attempt for a narrow column: `24.0 s`, `207 ms–24.0 s`, `≥ 500 ms`.
+ * The duration of the last attempt, or so far if the run is open; of a run that died the longest that is known. Every
+ * duration of a run on the page derives from this.
+ * @param {Times} run @param {number} now
+ */
+export function lengthMs(run, now) {
+  const began = run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at;
+  if (isOpen(run)) return Math.max(0, now - began);
+  return run.duration_between?.[1] ?? run.duration_between?.[0] ?? run.duration_ms ?? 0;
+}
+
+/**
+ * The same for a narrow column: `24.0 s`, `207 ms–24.0 s`, `≥ 500 ms`; whole seconds for an open run.
  * @param {Times} run @param {number} now
  */
 export function lengthText(run, now) {
-  if (isOpen(run))
-    return elapsedText(now - (run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at));
-  if (!run.duration_between) return durationText(run.duration_ms ?? 0);
+  if (isOpen(run)) return elapsedText(lengthMs(run, now));
+  if (!run.duration_between) return durationText(lengthMs(run, now));
   const [least, most] = lengths(run.duration_between);
   if (most === null) return `≥ ${least}`;
   return least === most ? least : `${least}–${most}`;

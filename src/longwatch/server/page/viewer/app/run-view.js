@@ -11,7 +11,7 @@ import { Part, define } from "./element.js";
 import { numberText } from "./format.js";
 import { addShortcuts, moveShortcuts } from "./keys.js";
 import { loading } from "./placeholders.js";
-import { currentRoute, select, setQuery } from "./router.js";
+import { change, currentRoute, select, setQuery } from "./router.js";
 import "./event-detail.js";
 import "./run-calls.js";
 import "./run-graph.js";
@@ -81,16 +81,6 @@ export class RunView extends Part {
           run: () => this.#parts.log.pause(!this.#parts.log.paused),
         },
         { keys: ["G"], about: "Jump to the latest event", run: () => this.#parts.log.latest() },
-        {
-          keys: ["+", "-", "0"],
-          about: "Timeline: zoom in, zoom out, fit",
-          run: (event) => this.#parts.timeline.press(event.key),
-        },
-        {
-          keys: ["ArrowLeft", "ArrowRight"],
-          about: "Timeline: pan left, pan right",
-          run: (event) => this.#parts.timeline.press(event.key),
-        },
         { keys: ["Escape"], about: "Close the details", run: () => select({}) },
       ]),
     );
@@ -104,15 +94,18 @@ export class RunView extends Part {
     this.#head.model = model;
     this.#head.actions = this.actions;
     log.model = timeline.model = calls.model = graph.model = model;
-    log.onSelect = (event) => select({ event: event.event_id });
+    log.onSelect = (event) => this.#select({ event: event.event_id });
     log.onFilter = ({ agent, type, errors, text }) =>
-      setQuery({ agent, type, errors: errors ? "1" : null, q: text });
-    timeline.onSelect = calls.onSelect = graph.onSelect = (call) => select({ call: call.call_id });
+      this.#filter({ agent, type, errors: errors ? "1" : null, q: text });
+    timeline.onFilter = ({ agent, errors, text }) =>
+      this.#filter({ agent, errors: errors ? "1" : null, q: text });
+    timeline.onSelect =
+      calls.onSelect =
+      graph.onSelect =
+        (call) => this.#select({ call: call.call_id });
     this.#detail.onClose = () => select({});
-    this.#detail.onEvent = (eventId) => {
-      setQuery({ tab: null });
-      select({ event: eventId });
-    };
+    this.#detail.onEvent = (eventId) =>
+      change({ query: { tab: null }, selection: { event: eventId } });
     this.#detail.onCall = (callId) => select({ call: callId });
     this.#tabs.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -132,6 +125,17 @@ export class RunView extends Part {
     return TABS.filter(
       ([name]) => name === "log" || (name === "graph" ? this.model.graph : !onlyLog),
     );
+  }
+
+  /** @param {Record<string, string | null> & {q: string}} query */
+  #filter(query) {
+    const isTyped = query.q !== (currentRoute.value.query.get("q") ?? "");
+    setQuery(query, { replace: isTyped });
+  }
+
+  /** Opens the details of a row; from one row to the next without a history entry. @param {Record<string, string>} row */
+  #select(row) {
+    select(row, { replace: !this.#detail.hidden });
   }
 
   /** @param {number} at */
@@ -159,12 +163,13 @@ export class RunView extends Part {
     const names = this.#names();
     const tab = names.find(([name]) => name === query.get("tab"))?.[0] ?? "log";
     this.#drawTabs(names, tab);
-    this.#parts.log.filter = {
+    const filter = {
       agent: query.get("agent") ?? "",
-      type: query.get("type") ?? "",
       errors: query.has("errors"),
       text: query.get("q") ?? "",
     };
+    this.#parts.log.filter = { ...filter, type: query.get("type") ?? "" };
+    this.#parts.timeline.filter = filter;
     const part = this.#parts[tab];
     if (!model.events.length && !model.caughtUp) {
       if (!this.#panel.querySelector(".skeleton")) fill(this.#panel, loading("events", 12));

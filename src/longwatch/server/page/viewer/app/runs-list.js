@@ -1,24 +1,41 @@
-/** `<lw-runs>`: the list of runs, with why they are still open. */
+/** `<lw-runs>`: the list of runs, with why they are still open or why they failed. */
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
 import { h, setText } from "./dom.js";
 import { code, span } from "./markup.js";
-import { agoText, conditionText, countText, numberText, timeElement, utcText } from "./format.js";
+import {
+  agoText,
+  conditionText,
+  countText,
+  dateTimeElement,
+  dateTimeText,
+  numberText,
+  timeElement,
+} from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
-import { includesText } from "./list-model.js";
 import { defineList } from "./list-view.js";
 import { pathOf } from "./router.js";
-import { endText, isOpen, lengthText, ranText } from "./run-times.js";
+import { tagMarks } from "./run-labels.js";
+import { endText, isOpen, lengthMs, lengthText, ranText } from "./run-times.js";
 import { state } from "./placeholders.js";
-import { openWaitText, usageBrief, usageText } from "./usage-text.js";
+import { costText, openWaitText, sumUsage, usageText } from "./usage-text.js";
 
 /** @import { Items, Query } from "./list-model.js" */
-/** @import { List } from "./list-view.js" */
-/** @import { Summary } from "./types.js" */
+/** @import { Group, List } from "./list-view.js" */
+/** @import { Failure, Summary } from "./types.js" */
 
 const HIDDEN_KINDS = ["project", "conversation"]; // they never end; listed only if their kind is chosen
 const KINDS = ["workflow", "session", "turn", "execution", ...HIDDEN_KINDS];
 const UNITS_MS = /** @type {Record<string, number>} */ ({ m: 60_000, h: 3_600_000, d: 86_400_000 });
+export const STATUSES = [
+  "running",
+  "succeeded",
+  "failed",
+  "died",
+  "partial",
+  "cancelled",
+  "unknown",
+];
 const FIRST_COMMAND = "longwatch run -- sleep 60";
 
 /** @type {Items<Summary>} */
@@ -26,7 +43,7 @@ const ITEMS = {
   path: "/api/runs",
   topic: "runs",
   message: "run",
-  filters: ["status", "kind", "text", "since"],
+  filters: ["status", "kind", "q", "since"],
   parameters: ({ since, ...rest }) => ({ ...rest, since: since ? sinceMs(since) : undefined }),
   key: (run) => run.run_id,
   matches,
@@ -35,6 +52,7 @@ const ITEMS = {
     const before = received.events === shown.events ? shown.conditions : [];
     return { ...received, conditions: received.conditions ?? before };
   },
+  isFilteredByServer: ({ q }) => Boolean(q),
   changesSilently: isOpen, // its conditions do
 };
 
@@ -45,8 +63,8 @@ const RUNS = {
   title: "Runs",
   items: ITEMS,
   filters: {
-    search: { label: "Search runs", placeholder: "Search names and IDs" },
-    statuses: ["running", "succeeded", "failed", "died", "partial", "cancelled", "unknown"],
+    search: { label: "Search runs", placeholder: "Names, IDs, or tag:nightly error:Timeout …" },
+    statuses: STATUSES,
     choices: [
       { name: "kind", label: "Kind", all: "All kinds", options: KINDS.map((kind) => [kind, kind]) },
       {
@@ -62,7 +80,20 @@ const RUNS = {
       },
     ],
   },
-  columns: ["Run", "Kind", "Agents", "Duration", "Usage", "Last event", "State"],
+  columns: [
+    { label: "Run" },
+    { label: "Kind" },
+    { label: "Started", sort: "started", value: (run) => run.started_at },
+    { label: "Duration", sort: "duration", value: lengthMs },
+    { label: "Last event", sort: "last", value: (run) => run.last_event_at },
+    { label: "Tokens", sort: "tokens", value: tokensOf },
+    { label: "Cost", sort: "cost", value: (run) => run.usage?.cost ?? -1 },
+    { label: "State" },
+  ],
+  groups: groupsOf,
+  total: totalOf,
+  known: knownValues,
+  counted: "tag",
   skeleton: 10,
   showsHint: true,
   href: pathOf,
@@ -78,12 +109,38 @@ const RUNS = {
 
 defineList("lw-runs", RUNS);
 
+/** The values that the listed runs have, by field, the most frequent first. @param {readonly Summary[]} runs */
+function knownValues(runs) {
+  return {
+    status: STATUSES.map((status) => /** @type {const} */ ([status, 0])),
+    kind: KINDS.map((kind) => /** @type {const} */ ([kind, 0])),
+    tag: countedValues(runs, ({ tags }) => tags),
+    agent: countedValues(runs, ({ agents }) => agents),
+    tool: countedValues(runs, ({ tools }) => tools),
+    user: countedValues(runs, ({ user }) => (user ? [user] : [])),
+    session: countedValues(runs, ({ session }) => (session ? [session] : [])),
+    error: countedValues(runs, ({ failure }) =>
+      failure?.error_class ? [failure.error_class] : [],
+    ),
+  };
+}
+
+/**
+ * @param {readonly Summary[]} runs @param {(run: Summary) => readonly string[]} valuesOf
+ * @returns {[value: string, count: number][]}
+ */
+function countedValues(runs, valuesOf) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const value of runs.flatMap(valuesOf)) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort(([one, n], [other, m]) => m - n || (one < other ? -1 : 1));
+}
+
 /** @param {Summary} run @param {Query} query */
-function matches(run, { status, kind, text, since }) {
+function matches(run, { status, kind, since }) {
   if (kind ? run.kind !== kind : HIDDEN_KINDS.includes(run.kind)) return false;
   if (status && run.status !== status) return false;
-  if (since && run.started_at < sinceMs(since)) return false;
-  return includesText([run.run_id, run.name], text);
+  return !since || run.started_at >= sinceMs(since);
 }
 
 /**
@@ -97,46 +154,112 @@ function sinceMs(text) {
   return Math.floor(ms / 60_000) * 60_000;
 }
 
+/** @param {Summary} run */
+function tokensOf({ usage }) {
+  return usage ? usage.input_tokens + usage.output_tokens : -1;
+}
+
+/** The usage of the listed runs together; empty without a model call. @param {readonly Summary[]} runs */
+function totalOf(runs) {
+  const usage = sumUsage(runs.map((run) => run.usage));
+  return usage ? `Usage of ${countText(runs.length, "listed run")}: ${usageText(usage)}` : "";
+}
+
+/**
+ * Runs that failed alike, the largest groups first.
+ * @param {readonly Summary[]} runs @param {number} now @returns {Group[]}
+ */
+function groupsOf(runs, now) {
+  /** @type {Map<string, [Summary & {failure: Failure}, ...Summary[]]>} */
+  const groups = new Map();
+  for (const run of runs) {
+    const { failure } = run;
+    if (!failure) continue;
+    const group = groups.get(failure.group);
+    if (group) group.push(run);
+    else groups.set(failure.group, [{ ...run, failure }]);
+  }
+  return [...groups]
+    .filter(([, alike]) => alike.length > 1)
+    .sort(([, one], [, other]) => other.length - one.length)
+    .map(([key, alike]) => ({ key, text: groupText(alike, now) }));
+}
+
+/**
+ * `14 runs failed with FeedTimeout in fetch_prices since 09:10:00`
+ * @param {[Summary & {failure: Failure}, ...Summary[]]} runs @param {number} now
+ */
+function groupText(runs, now) {
+  const { status, failure } = runs[0];
+  const since = Math.min(...runs.map((run) => run.ended_at ?? run.ended_between?.[0] ?? now));
+  const verb = status === "partial" ? "ended partial" : status;
+  const where = failure.call ? ` in ${failure.call}` : "";
+  const error = failure.error_class ?? `“${failure.error}”`;
+  return `${countText(runs.length, "run")} ${verb} with ${error}${where} since ${dateTimeText(since, now)}`;
+}
+
 /** @param {Summary} run @param {number} now */
 function cells(run, now) {
+  const { usage } = run;
+  const all = usage?.model_calls ?? 0;
   return [
     span(
       "run-what",
       statusMark(run.status, { quiet: true }),
-      span("run-name cut", run.name ?? run.run_id),
+      span("run-name cut", h("bdi", { title: run.name ?? run.run_id }, run.name ?? run.run_id)),
       run.name ? code("cut dim", run.run_id) : null,
       run.attempts.length > 1 ? span("tag", `attempt ${run.attempts.length}`) : null,
+      tagMarks(run.tags),
     ),
     span("run-kind", span("tag", run.kind)),
-    h(
-      "span",
-      { class: "nums run-agents", title: run.agents.join(", ") },
-      run.agents.length ? numberText(run.agents.length) : "–",
-      span("unit", run.agents.length === 1 ? " agent" : " agents"),
-    ),
+    span("nums run-started", dateTimeElement(run.started_at, now)),
     h("span", {
       class: "nums run-length",
-      title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utcText(run.started_at)}`,
+      title: run.duration_between ? ranText(run.duration_between) : null,
     }),
-    h(
-      "span",
-      { class: "nums run-usage cut", title: run.usage ? usageText(run.usage) : null },
-      run.usage ? usageBrief(run.usage) : span("dim", "–"),
-    ),
     span(
       "run-last cut",
       h("code", {}, run.last_event_type),
       " ",
       span("dim", timeElement(run.last_event_at)),
     ),
+    h(
+      "span",
+      { class: "nums run-tokens", title: usage ? usageText(usage) : null },
+      usage?.calls_with_tokens
+        ? partial(numberText(tokensOf(run)), usage.calls_with_tokens < all)
+        : span("dim", usage ? "?" : "–"),
+    ),
+    h(
+      "span",
+      { class: "nums run-cost", title: usage ? usageText(usage) : null },
+      usage && usage.cost !== null
+        ? partial(costText(usage.cost), usage.priced_calls < all)
+        : span("dim", "–"),
+    ),
     span("run-why cut", ...why(run, now)),
+    run.failure ? failureLine(run.failure) : null,
   ];
+}
+
+/** A `+` marks a sum that lacks some calls. @param {string} sum @param {boolean} lacksSome */
+const partial = (sum, lacksSome) => (lacksSome ? `${sum}+` : sum);
+
+/** The first line of the error, and where it occurred. @param {Failure} failure */
+function failureLine({ error, call, agent_name: agent }) {
+  const where = call ? (agent && agent !== call ? `${call} of ${agent}` : call) : "";
+  return h(
+    "span",
+    { class: "run-failure", title: where ? `${error} (in ${where})` : error },
+    h("bdi", { class: "cut is-failed" }, error),
+    where ? span("dim", " in ", h("bdi", {}, where)) : null,
+  );
 }
 
 /** @param {HTMLElement} row @param {Summary} run @param {number} now */
 function tick(row, run, now) {
   const took = row.querySelector(".run-length");
-  const last = row.querySelector("time");
+  const last = row.querySelector(".run-last time");
   if (took) setText(took, lengthText(run, now));
   if (last) setText(last, agoText(run.last_event_at, now));
   const open = row.querySelector(".run-open");
@@ -150,7 +273,7 @@ function tick(row, run, now) {
 function why(run, now) {
   const { status, ended_between } = run;
   const ended = ended_between ? endText({ status, ended_between }, now) : "";
-  const text = [ended, run.error].filter(Boolean).join(" · ");
+  const text = [ended, run.failure ? "" : run.error].filter(Boolean).join(" · ");
   if (text) return [h("span", { class: `is-${statusOf(status)} cut`, title: text }, text)];
   if (isOpen(run)) return [span("cut run-open")];
   return [span("dim cut", `${run.status} · ${counts(run)}`)];
@@ -171,11 +294,12 @@ function tickOpen(element, run, now) {
 }
 
 /** @param {Summary} run */
-function counts({ warning_count: warnings, events, failed_calls: failed }) {
+function counts({ warning_count: warnings, events, failed_calls: failed, agents }) {
   const texts = [
     warnings ? countText(warnings, "warning") : "",
     countText(events, "event"),
     failed ? countText(failed, "failed call") : "",
+    agents.length ? countText(agents.length, "agent") : "",
   ];
   return texts.filter(Boolean).join(" · ");
 }

@@ -1,5 +1,6 @@
 /** `<lw-stages>`: the stages of an execution with their items and steps, and the states of each as bars over time. */
 
+import { pageNow } from "./connection.js";
 import { beforePaint, button, fill, find, h, moveFocus, setText, updateChildren } from "./dom.js";
 import { code, div, p, span } from "./markup.js";
 import { Part, define } from "./element.js";
@@ -64,7 +65,7 @@ export class Stages extends Part {
     const execution = this.model.execution;
     if (!execution || !this.isConnected) return;
     const terms = termsOf(execution.source);
-    this.#stretch = stretchOf(execution, Date.now());
+    this.#stretch = stretchOf(execution, pageNow());
     this.#growing.clear();
     this.#shown = null;
     updateChildren(
@@ -95,7 +96,7 @@ export class Stages extends Part {
           text: `${capital(terms.stage)}s appear here when they are added.`,
         }),
       );
-    this.#tick(Date.now());
+    this.#tick(pageNow());
   }
 
   /**
@@ -207,7 +208,7 @@ export class Stages extends Part {
         bar.classList.add("growing");
         this.#growing.set(bar, span);
       }
-      this.#place(bar, span, execution.ended_at ?? Date.now(), terms);
+      this.#place(bar, span, execution.ended_at ?? pageNow(), terms);
       space.append(bar);
     }
     return space;

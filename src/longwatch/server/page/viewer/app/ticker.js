@@ -1,9 +1,9 @@
 /**
  * One timer for all texts that count seconds. It stops without listeners and while the page is hidden, so that an idle
- * page costs nothing, and while the server is unreachable, because the state since then is unknown.
+ * page costs nothing, and while the page's data are stale, because the state since then is unknown.
  */
 
-import { offline } from "./connection.js";
+import { stale } from "./connection.js";
 
 const STEP_MS = 1000;
 
@@ -38,7 +38,8 @@ export function everySeconds(seconds, listener) {
 }
 
 function startOrStop() {
-  const wanted = listeners.size > 0 && document.visibilityState === "visible" && !offline.value;
+  const wanted =
+    listeners.size > 0 && document.visibilityState === "visible" && stale.value === null;
   if (wanted && timer === undefined) timer = setInterval(tick, STEP_MS);
   if (!wanted && timer !== undefined) {
     clearInterval(timer);
@@ -68,4 +69,4 @@ export function whenVisible(run) {
 }
 
 document.addEventListener("visibilitychange", resume);
-offline.watch(resume);
+stale.watch(resume);

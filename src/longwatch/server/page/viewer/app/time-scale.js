@@ -46,18 +46,15 @@ export function share(view, at) {
   return (at - view.from) / Math.max(LEAST_MS, view.to - view.from);
 }
 
-const LABEL_PX = 64; // the width of the longest label of an axis
-
 /**
- * The side of a tick with room for its label: right, else left, else none.
- * @param {number} at position of the tick, 0 to 1
- * @param {number} before position of the previous tick, whose label is to its right
- * @param {number} width of the axis in pixels
- * @returns {"right" | "left" | null}
+ * The stretch, moved to these times if they are not in it; the times in its middle.
+ * @param {Stretch} view @param {Stretch} times @returns {Stretch}
  */
-export function labelSide(at, before, width) {
-  if ((1 - at) * width >= LABEL_PX) return "right";
-  return (at - before) * width >= 2 * LABEL_PX ? "left" : null;
+export function stretchAround(view, { from, to }) {
+  if (from <= view.to && to >= view.from) return view;
+  const half = Math.max(view.to - view.from, (to - from) * 1.25) / 2;
+  const middle = (from + to) / 2;
+  return { from: middle - half, to: middle + half };
 }
 
 /**

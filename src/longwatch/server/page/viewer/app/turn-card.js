@@ -2,6 +2,7 @@
 
 import { isOver } from "../core/turn-state.js";
 import { button, fill, h, isOutdated, setText, updateChildren } from "./dom.js";
+import { valuePreview } from "../core/preview.js";
 import { waitText } from "../core/waits.js";
 import { capital, durationText, timeElement, timeText } from "./format.js";
 import { icon, statusMark } from "./icons.js";
@@ -16,8 +17,6 @@ import { valueText, valueTree } from "./value-tree.js";
 /** @import { ShownTurn } from "./session-model.js" */
 /** @import { Usage } from "./types.js" */
 
-const PREVIEW = 110;
-
 /** @param {ShownTurn} turn @param {(turnId: string) => void} interrupt */
 export function turnCard(turn, interrupt) {
   const title = "This turn as a run: log, timeline, export";
@@ -28,7 +27,7 @@ export function turnCard(turn, interrupt) {
       "header",
       {},
       span("turn-status"),
-      h("h3", {}, `Turn ${turn.number}`),
+      h("h2", {}, `Turn ${turn.number}`),
       span("dim turn-time nums"),
       span("dim turn-usage nums"),
       spacer(),
@@ -106,7 +105,7 @@ function showMore(item, { content }) {
   const shown = item.querySelector(".block-text");
   if (shown) setText(shown, text(content["text"]));
   const summary = item.querySelector(".preview");
-  if (summary) setText(summary, previewText(content["text"]));
+  if (summary) setText(summary, valuePreview(content["text"]));
   return shown !== null;
 }
 
@@ -180,10 +179,10 @@ function missingText(gaps) {
   return `Missing ${lines} ${spans.join(", ")} of the agent's output.`;
 }
 
-/** @param {ShownTurn} turn */
-function time({ started_at: started, created_at: created, completed_at: completed }) {
-  const began = Date.parse(started ?? created);
-  const took = completed && started ? ` · ${durationText(Date.parse(completed) - began)}` : "";
+/** When the turn was created, and its duration since then, as that of its run. @param {ShownTurn} turn */
+function time({ created_at: created, completed_at: completed }) {
+  const began = Date.parse(created);
+  const took = completed ? ` · ${durationText(Date.parse(completed) - began)}` : "";
   return timeElement(began, `${timeText(began)}${took}`);
 }
 
@@ -194,11 +193,8 @@ function text(value) {
 
 /** @param {unknown} value */
 function preview(value) {
-  return span("cut dim preview", previewText(value));
+  return span("cut dim preview", valuePreview(value));
 }
-
-/** @param {unknown} value */
-const previewText = (value) => text(value).slice(0, PREVIEW).replace(/\s+/g, " ");
 
 /** @param {HTMLElement} card @param {string} selector @param {string | null} shown */
 function showText(card, selector, shown) {

@@ -6,7 +6,7 @@
  * @typedef {import("../core/order.js").WireEvent} RunEvent
  * @typedef {import("../core/calls.js").CallView} Call an agent span, a tool call or a graph node
  *
- * @typedef {import("../core/run-fold.js").SummaryView & {conditions?: Condition[], usage?: Usage | null}} Summary one line of the list of runs
+ * @typedef {import("../core/run-fold.js").SummaryView & {conditions?: Condition[], usage?: Usage | null, failure?: Failure | null}} Summary one line of the list of runs
  *
  * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph
  * @typedef {{id: string, name: string, role: string}} GraphNode
@@ -29,6 +29,14 @@
  * @property {number | null} cache_read
  * @property {number | null} cache_write
  *
+ * @typedef {object} Failure Why a run failed, and where.
+ * @property {string} error
+ * @property {string | null} error_class
+ * @property {string | null} call
+ * @property {string | null} call_kind
+ * @property {string | null} agent_name
+ * @property {string} group
+ *
  * @typedef {object} Usage The model calls of a run, an agent, a conversation or a list, with the coverage of every sum.
  * @property {number} model_calls
  * @property {number} calls_with_tokens
@@ -41,6 +49,7 @@
  * @property {number} priced_calls
  * @property {string} currency
  * @property {Rate[]} rates
+ * @property {string[]} threads
  *
  * @typedef {object} FileEntry One file. Deleted files appear only among changes.
  * @property {string} path
@@ -179,6 +188,67 @@
  * @property {number | null} at
  *
  * @typedef {ExecutionLine & {waves: Wave[], verdict: Verdict | null, explained: Fact[]}} Execution
+ *
+ * @typedef {object} ExcerptPart A part of the text around a match.
+ * @property {string} text
+ * @property {boolean} is_match
+ *
+ * @typedef {object} SearchHit An event that a search found. Times are epoch ms.
+ * @property {string} run_id
+ * @property {string | null} run_name
+ * @property {string} run_kind
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} run_status
+ * @property {string} event_id
+ * @property {string} type
+ * @property {number} occurred_at
+ * @property {string | null} agent_name
+ * @property {string | null} call_id
+ * @property {ExcerptPart[]} excerpt
+ *
+ * @typedef {object} SearchResults A page of events that a search found.
+ * @property {SearchHit[]} hits
+ * @property {string | null} cursor
+ * @property {number} unindexed
+ *
+ * @typedef {object} ComparedRun One of two runs. Times are epoch ms.
+ * @property {string} run_id
+ * @property {string | null} name
+ * @property {string} kind
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} status
+ * @property {number} started_at
+ * @property {number | null} duration_ms
+ * @property {(number | null)[] | null} duration_between
+ * @property {number} events
+ * @property {string | null} error
+ * @property {Usage | null} usage
+ *
+ * @typedef {object} ComparedCall A call of one of the runs.
+ * @property {string} call_id
+ * @property {string} status
+ * @property {number} started_at
+ * @property {number | null} duration_ms
+ * @property {number | null} tokens
+ * @property {string | null} error
+ * @property {string | null} input_preview
+ * @property {string | null} output_preview
+ *
+ * @typedef {object} DiffRow A call of one run beside the corresponding one of the other; null: that run has none.
+ * @property {number} depth
+ * @property {string} kind
+ * @property {string} name
+ * @property {string | null} agent_name
+ * @property {("missing" | "added" | "status" | "error" | "arguments" | "result")[]} differences
+ * @property {ComparedCall | null} a
+ * @property {ComparedCall | null} b
+ *
+ * @typedef {object} Comparison Two runs side by side, their calls aligned by structure.
+ * @property {ComparedRun} a
+ * @property {ComparedRun} b
+ * @property {DiffRow[]} rows
+ * @property {number} left_out
+ * @property {number | null} first_difference
+ * @property {number} differing
+ * @property {boolean} differs_in_structure
  */
 
 export {};

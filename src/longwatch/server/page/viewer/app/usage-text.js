@@ -4,9 +4,11 @@ import { countText, durationText, elapsedText, numberText } from "./format.js";
 
 /** @import { Call, Rate, Summary, Usage } from "./types.js" */
 
+/** @typedef {Pick<Usage, "model_calls" | "calls_with_tokens" | "priced_calls" | "input_tokens" | "output_tokens" | "cost">} Sums */
+
 const MILLION = 1_000_000;
 
-/** `41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price` @param {Usage} usage */
+/** `41,200 tokens; $0.62 for 18 of 21 calls, 3 have no known price` @param {Sums} usage */
 export function usageText(usage) {
   const { model_calls: all, calls_with_tokens: counted, priced_calls: priced } = usage;
   const calls = countText(all, "model call");
@@ -17,13 +19,61 @@ export function usageText(usage) {
   return `${tokens}${coverage}; ${costCoverage(usage)}`;
 }
 
-/** @param {Usage} usage */
+/** @param {Sums} usage */
 function costCoverage({ cost, model_calls: all, priced_calls: priced }) {
   if (cost === null) return "no known price";
   if (priced === all) return `${costText(cost)} for ${countText(priced, "call")}`;
   const have = all - priced === 1 ? "has" : "have";
   const of = `${numberText(priced)} of ${numberText(all)} calls`;
   return `${costText(cost)} for ${of}, ${numberText(all - priced)} ${have} no known price`;
+}
+
+/**
+ * The usage of several runs together, with its coverage; null if none has called a model.
+ *
+ * The counts of a thread that several turns continue are cumulative: the highest counts.
+ * @param {readonly (Usage | null | undefined)[]} usages @returns {Sums | null}
+ */
+export function sumUsage(usages) {
+  /** @type {Map<string, Sums>} */
+  const byThread = new Map();
+  for (const [number, usage] of usages.entries()) {
+    if (!usage) continue;
+    const thread = usage.threads.length ? usage.threads.join("\n") : `run ${number}`;
+    const before = byThread.get(thread);
+    byThread.set(thread, before ? highest(before, usage) : usage);
+  }
+  return byThread.size ? [...byThread.values()].reduce(addUsage) : null;
+}
+
+/** @param {Sums} one @param {Sums} other @returns {Sums} */
+function addUsage(one, other) {
+  const costs = [one.cost, other.cost].filter((cost) => cost !== null);
+  return {
+    ...addCalls(one, other),
+    input_tokens: one.input_tokens + other.input_tokens,
+    output_tokens: one.output_tokens + other.output_tokens,
+    cost: costs.length ? costs.reduce((sum, cost) => sum + cost) : null,
+  };
+}
+
+/** @param {Sums} one @param {Sums} other @returns {Sums} */
+function highest(one, other) {
+  return {
+    ...addCalls(one, other),
+    input_tokens: Math.max(one.input_tokens, other.input_tokens),
+    output_tokens: Math.max(one.output_tokens, other.output_tokens),
+    cost: one.cost === null ? other.cost : Math.max(one.cost, other.cost ?? 0),
+  };
+}
+
+/** @param {Sums} one @param {Sums} other */
+function addCalls(one, other) {
+  return {
+    model_calls: one.model_calls + other.model_calls,
+    calls_with_tokens: one.calls_with_tokens + other.calls_with_tokens,
+    priced_calls: one.priced_calls + other.priced_calls,
+  };
 }
 
 /** The same for a narrow column: `41,200 tokens, $0.62 (18/21)`. @param {Usage} usage */

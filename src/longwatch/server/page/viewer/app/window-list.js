@@ -1,7 +1,7 @@
 /**
  * `<lw-window>`: a list of any length that draws only the visible rows. All rows have the same height.
  *
- * It is a listbox: one row is active, arrow keys move it, and the list itself has the focus.
+ * It is a listbox, or a tree if it has that role: one row is active, arrow keys move it, and the list itself has the focus.
  */
 
 import { beforePaint, h } from "./dom.js";
@@ -13,9 +13,10 @@ const AT_END_PX = 24;
 
 /**
  * @typedef {object} Rows
- * @property {readonly any[]} items one for each row
+ * @property {readonly any[] | Int32Array} items one for each row
  * @property {(item: any) => HTMLElement} draw
  * @property {(item: any) => string} key identifies the content of a row; a row with the same key is reused
+ * @property {number} [newest] index of the row to stay at; without it, the last
  */
 
 export class WindowList extends Part {
@@ -32,12 +33,12 @@ export class WindowList extends Part {
   onSelect = () => {};
   /** Called when the user opens a row with Enter or a double click. @type {(item: any) => void} */
   onOpen = () => {};
-  /** Called when the list starts or stops staying at its end. @type {(follows: boolean) => void} */
+  /** Called when the list starts or stops staying at its newest row. @type {(follows: boolean) => void} */
   onFollow = () => {};
 
   connectedCallback() {
     if (!this.contains(this.#span)) this.append(this.#span);
-    this.setAttribute("role", "listbox");
+    if (!this.hasAttribute("role")) this.setAttribute("role", "listbox");
     this.tabIndex = 0;
     this.addEventListener("scroll", this.#onScroll, { passive: true });
     this.addEventListener("keydown", this.#onKey);
@@ -61,7 +62,7 @@ export class WindowList extends Part {
     return Math.floor(this.scrollTop / ROW_PX);
   }
 
-  /** Whether the list stays at its end while it grows. */
+  /** Whether the list stays at its newest row while it grows. */
   get follows() {
     return this.#follows;
   }
@@ -76,7 +77,7 @@ export class WindowList extends Part {
   /**
    * Show these rows. `anchor` is the number of rows inserted above: the list scrolls so that the visible rows stay.
    * @param {Rows} rows
-   * @param {{fresh?: boolean, anchor?: number}} [how] `fresh` draws all rows again
+   * @param {{fresh?: boolean, anchor?: number}} [how] `fresh` draws all rows again, at once
    */
   show(rows, { fresh = false, anchor = 0 } = {}) {
     this.#rows = rows;
@@ -85,7 +86,8 @@ export class WindowList extends Part {
     this.#stretch();
     if (anchor) this.scrollBy(0, anchor * ROW_PX);
     if (this.#follows) this.#toEnd();
-    this.#draw();
+    if (fresh) this.drawNow();
+    else this.#draw();
   }
 
   /**
@@ -103,6 +105,13 @@ export class WindowList extends Part {
       this.scrollTo(0, top + ROW_PX - this.clientHeight);
     this.drawNow();
     if (isSelection) this.onSelect(this.#rows.items[within]);
+  }
+
+  /** Make a row the active one without scrolling; -1: none. @param {number} index */
+  mark(index) {
+    if (index === this.#active) return;
+    this.#active = index;
+    this.#draw();
   }
 
   deactivate() {
@@ -135,6 +144,7 @@ export class WindowList extends Part {
 
   drawNow() {
     const { items, draw, key } = this.#rows;
+    const isList = this.getAttribute("role") === "listbox";
     const first = Math.max(0, this.firstVisible - SPARE_ROWS);
     const last = Math.min(items.length, this.firstVisible + this.visibleRows + 1 + SPARE_ROWS);
     const before = this.#drawn;
@@ -148,15 +158,17 @@ export class WindowList extends Part {
         before.delete(name);
       } else {
         row = draw(item);
-        row.setAttribute("role", "option");
+        row.setAttribute("role", isList ? "option" : "treeitem");
         this.#span.append(row);
       }
       const transform = `translateY(${index * ROW_PX}px)`;
       if (row.style.transform !== transform) row.style.transform = transform;
       row.id = `${this.#name}-${index}`;
       row.dataset["index"] = String(index);
-      row.setAttribute("aria-setsize", String(items.length));
-      row.setAttribute("aria-posinset", String(index + 1));
+      if (isList) {
+        row.setAttribute("aria-setsize", String(items.length));
+        row.setAttribute("aria-posinset", String(index + 1));
+      }
       row.setAttribute("aria-selected", String(index === this.#active));
       now.set(name, row);
     }
@@ -178,13 +190,17 @@ export class WindowList extends Part {
   }
 
   #toEnd() {
-    this.scrollTo(0, this.#rows.items.length * ROW_PX);
+    this.scrollTo(0, this.#end);
+  }
+
+  /** The scroll position at which the newest row is the lowest one. */
+  get #end() {
+    const { items, newest = items.length - 1 } = this.#rows;
+    return Math.max(0, (newest + 1) * ROW_PX - this.clientHeight);
   }
 
   #onScroll = () => {
-    const atEnd =
-      this.scrollTop + this.clientHeight >= this.#rows.items.length * ROW_PX - AT_END_PX;
-    if (this.#follows && !atEnd) {
+    if (this.#follows && Math.abs(this.scrollTop - this.#end) > AT_END_PX) {
       this.#follows = false;
       this.onFollow(false);
     }

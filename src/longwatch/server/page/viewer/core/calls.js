@@ -7,9 +7,10 @@
 
 import { CALL_LINK, resolveParents } from "./call-links.js";
 import { addTo } from "./groups.js";
-import { completeFacts, joinRepeated, modelFacts } from "./model-calls.js";
+import { completeFacts, isCounted, joinRepeated, modelFacts } from "./model-calls.js";
 import { roundHalfEven } from "./numbers.js";
 import { compareOrders, orderOf } from "./order.js";
+import { inputPreview, otherFieldsPreview, outputPreview } from "./preview.js";
 import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } from "./payloads.js";
 
 /** @import { CallUsage, ModelFacts } from "./model-calls.js" */
@@ -31,6 +32,8 @@ export const ABANDONED = "abandoned";
  * @property {number | null} durationMs
  * @property {string | null} error
  * @property {ModelFacts | null} model of a call of a model
+ * @property {string | null} inputPreview
+ * @property {string | null} outputPreview
  *
  * One agent span, call of a tool or model, or node, as `GET /api/runs/{run_id}` returns it.
  *
@@ -45,6 +48,8 @@ export const ABANDONED = "abandoned";
  * @property {number | null} ended_at
  * @property {number | null} duration_ms
  * @property {string | null} error
+ * @property {string | null} input_preview what distinguishes the arguments, on one line
+ * @property {string | null} output_preview the beginning of the result, on one line
  * @property {string | null} [model] These fields are of a call of a model: as requested, and as the provider states it.
  * @property {string | null} [response_model]
  * @property {string | null} [provider]
@@ -97,7 +102,7 @@ export class Call {
     return this.start === null ? null : Math.max(0, this.end.order[0] - this.start.order[0]);
   }
 
-  /** Of two starts or two ends the earlier counts. @param {Mark} mark */
+  /** The earlier start counts, and the end with the usage. @param {Mark} mark */
   add(mark) {
     if (mark.status === "started") this.start = earlier(this.start, mark);
     else this.end = earlier(this.end, mark);
@@ -128,6 +133,8 @@ export class Call {
       ended_at: end?.order[0] ?? null,
       duration_ms: this.durationMs,
       error: end?.error ?? null,
+      input_preview: first.inputPreview || (end?.inputPreview ?? null),
+      output_preview: end?.outputPreview ?? null,
       ...(first.kind === "model" && model ? modelView(model) : {}),
     };
   }
@@ -251,6 +258,7 @@ export function markOf(event) {
     default:
       return null;
   }
+  const [given, result] = previewsOf(event.type, status, payload);
   const mark = {
     order: orderOf(event),
     kind,
@@ -261,8 +269,24 @@ export function markOf(event) {
     durationMs: durationOf(payload),
     error: errorTextOf(payload),
     model: event.type === "model_call" ? modelFacts(payload) : null,
+    inputPreview: given,
+    outputPreview: result,
   };
   return { subject: `${kind} ${subject}`, mark };
+}
+
+/**
+ * The previews of the arguments and of the result.
+ * @param {string} type @param {string} status @param {import("./payloads.js").Payload} payload
+ * @returns {[given: string | null, result: string | null]}
+ */
+function previewsOf(type, status, payload) {
+  const isStart = status === "started";
+  const given = inputPreview(type, payload);
+  const result = isStart ? null : outputPreview(payload);
+  if (given !== null || result !== null) return [given, result];
+  const other = otherFieldsPreview(type, payload);
+  return isStart ? [other, null] : [null, other];
 }
 
 /** @param {Mark[]} marks @returns {Call[]} */
@@ -287,7 +311,12 @@ function idFrom(mark) {
   return `${mark.kind}:${mark.order[3]}`;
 }
 
-/** @param {Mark | null} one @param {Mark} other */
+/** Of two ends of a model call the one with the usage, else the earlier one. @param {Mark | null} one @param {Mark} other */
 function earlier(one, other) {
+  const isEnd = other.status !== "started";
+  const counted = isEnd
+    ? Number(isCounted(other.model)) - Number(isCounted(one?.model ?? null))
+    : 0;
+  if (one !== null && counted) return counted > 0 ? other : one;
   return one !== null && compareOrders(one.order, other.order) <= 0 ? one : other;
 }

@@ -9,15 +9,24 @@
 /** An error response, or no response at all (`status` 0, code `unreachable`). */
 export class ApiError extends Error {
   /**
-   * @param {{status: number, code: string, message: string, details?: ErrorDetail[], retryAfterMs?: number | null,
-   *   cause?: unknown}} error
+   * @param {{status: number, code: string, message: string, details?: ErrorDetail[], position?: number | null,
+   *   retryAfterMs?: number | null, cause?: unknown}} error
    */
-  constructor({ status, code, message, details = [], retryAfterMs = null, cause }) {
+  constructor({
+    status,
+    code,
+    message,
+    details = [],
+    position = null,
+    retryAfterMs = null,
+    cause,
+  }) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "ApiError";
     this.status = status;
     this.code = code;
     this.details = details;
+    this.position = position; // of the mistake in a query, from 1
     this.retryAfterMs = retryAfterMs;
   }
 
@@ -42,7 +51,7 @@ export async function errorOf(response) {
 }
 
 /**
- * @param {string} text @returns {{code: string, message: string, details?: ErrorDetail[]} | null}
+ * @param {string} text @returns {{code: string, message: string, details?: ErrorDetail[], position?: number} | null}
  */
 function errorIn(text) {
   try {
@@ -62,6 +71,11 @@ export function unreachable(url, cause) {
 /** @param {unknown} error */
 export function isNotFound(error) {
   return error instanceof ApiError && error.status === 404;
+}
+
+/** Whether it was deleted: the message states when and by whom. @param {unknown} error @returns {error is ApiError} */
+export function isGone(error) {
+  return error instanceof ApiError && error.status === 410;
 }
 
 /** @param {unknown} error */

@@ -1,6 +1,6 @@
 /**
  * One feed for all topics of a page: a stream, long polls where a proxy blocks streams, plain polls where it blocks those
- * too.
+ * too, or where other windows hold the connections of the browser.
  *
  * Each subscriber receives every event once and ends up with what the journal holds: the feed keeps a cursor for each
  * topic, every request resumes from it, and repeated events are dropped.
@@ -8,12 +8,13 @@
 
 import { FEED_BACKOFF } from "./backoff.js";
 import { ApiError, isAbort } from "./errors.js";
-import { Ladder } from "./feed-ladder.js";
+import { Ladder, RUNGS } from "./feed-ladder.js";
 import { outcomeOf, tryStream } from "./feed-stream.js";
 import { Subscriber, Topic } from "./feed-topic.js";
 import { PauseReasons } from "./pause-reasons.js";
 import { Ramp } from "./schedule.js";
 import { childOf, sleep } from "./sleep.js";
+import { StreamSlots, browserLocks } from "./stream-slots.js";
 import { environmentWith } from "./environment.js";
 
 /** @import { Api } from "./api.js" */
@@ -23,6 +24,7 @@ import { environmentWith } from "./environment.js";
 /** @import { Attempt } from "./feed-stream.js" */
 /** @import { FeedDetail, FeedMessage, FeedState, SubscribeOptions } from "./feed-topic.js" */
 /** @import { PauseReason } from "./pause-reasons.js" */
+/** @import { Locks } from "./stream-slots.js" */
 
 export const WAIT_SECONDS = 25; // of a long poll
 const WAIT_GRACE_MS = 10_000; // beyond that a long poll counts as cut off
@@ -37,6 +39,8 @@ const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: 
  * @property {(state: FeedState, detail: FeedDetail) => void} [onState]
  * @property {(isAway: boolean) => void} [onJournal] With each heartbeat: whether the server cannot reach its journal, so
  *   that nothing new arrives although the stream is alive.
+ * @property {Locks | null} [locks] With which the windows of a browser share its connections. By default those of the
+ *   browser; null for no limit.
  */
 
 export class FeedClient {
@@ -57,6 +61,8 @@ export class FeedClient {
   /** @type {unknown} */
   #refollowing = null;
   #pauses = new PauseReasons();
+  #slots;
+  #isCrowded = false; // other windows hold all slots
   #nextClimb = 0;
   #polls = new Ramp({ quietMs: Infinity }); // the schedule of the last rung
 
@@ -68,6 +74,7 @@ export class FeedClient {
     draw = Math.random,
     onState,
     onJournal,
+    locks = browserLocks(),
   }) {
     this.#api = api;
     this.#environment = environmentWith(environment);
@@ -75,6 +82,7 @@ export class FeedClient {
     this.#onState = onState;
     this.#onJournal = onJournal;
     this.#ladder = new Ladder(0, backoff);
+    this.#slots = new StreamSlots(locks);
   }
 
   /** @returns {FeedState} */
@@ -83,7 +91,11 @@ export class FeedClient {
   }
 
   get way() {
-    return this.#ladder.way;
+    return /** @type {(typeof RUNGS)[number]} */ (RUNGS[this.#rung]);
+  }
+
+  get #rung() {
+    return this.#isCrowded ? 2 : this.#ladder.rung;
   }
 
   get isPaused() {
@@ -127,8 +139,7 @@ export class FeedClient {
    * @param {"active" | "idle" | "hidden"} mode
    */
   setActivity(mode) {
-    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0))
-      return this.#pauseFor("activity");
+    if (mode === "hidden" || (mode === "idle" && this.#rung > 0)) return this.#pauseFor("activity");
     this.#resumeFrom("activity");
     if (mode === "active") this.touch();
   }
@@ -138,12 +149,13 @@ export class FeedClient {
     if (this.isPaused) return;
     const hasEnded = [...this.#topics.values()].some((topic) => topic.hasEnded);
     if (this.#state === "offline" || hasEnded) this.#restart();
-    if (this.#ladder.rung === 2) this.#polls = this.#polls.touched(this.#environment.now());
+    if (this.#rung === 2) this.#polls = this.#polls.touched(this.#environment.now());
   }
 
   /** End everything; no subscriber is notified again. */
   close() {
     this.#stop();
+    this.#slots.release();
     for (const topic of this.#topics.values())
       for (const subscriber of topic.subscribers) subscriber.active = false;
     this.#topics.clear();
@@ -153,6 +165,7 @@ export class FeedClient {
   #pauseFor(reason) {
     if (!this.#pauses.add(reason)) return;
     this.#stop();
+    this.#slots.release();
     this.#enter("connecting");
   }
 
@@ -172,7 +185,7 @@ export class FeedClient {
   /** Reconnect from the cursors. Deferred, so that a page that subscribes ten times opens one stream. */
   #restart() {
     this.#stop();
-    if (this.isPaused || this.#topics.size === 0) return;
+    if (this.isPaused || this.#topics.size === 0) return this.#slots.release();
     this.#restarting = this.#environment.setTimeout(() => {
       this.#restarting = null;
       const run = (this.#run = new AbortController());
@@ -188,8 +201,13 @@ export class FeedClient {
     let isFreshStart = false; // the cursors were reset once in this run
     while (!signal.aborted) {
       const topics = [...this.#topics.values()].filter((topic) => !topic.isRefused);
-      if (topics.length === 0) return;
-      const isStream = this.#ladder.rung === 0;
+      if (topics.length === 0) return this.#slots.release();
+      await this.#takeSlot();
+      if (signal.aborted) {
+        if (this.isPaused || !this.#topics.size) this.#slots.release(); // taken meanwhile
+        return;
+      }
+      const isStream = this.#rung === 0;
       const { outcome, error } = await (isStream
         ? this.#stream(topics, signal)
         : this.#poll(topics, signal));
@@ -204,7 +222,8 @@ export class FeedClient {
         isFreshStart = true;
         continue;
       }
-      if (isStream && outcome === "cut" && topics.every((topic) => topic.hasEnded)) return;
+      if (isStream && outcome === "cut" && topics.every((topic) => topic.hasEnded))
+        return this.#slots.release();
       this.#ladder = this.#ladder.after(outcome, this.#draw);
       if (outcome === "responded") continue;
       const waitMs = Math.max(this.#ladder.delay, error?.retryAfterMs ?? 0);
@@ -212,6 +231,13 @@ export class FeedClient {
       this.#enter(isOffline ? "offline" : "connecting", error, waitMs);
       await sleep(this.#environment, waitMs, signal);
     }
+  }
+
+  /** A stream or a long poll holds a connection, for which it needs a slot; without one the feed polls plainly. */
+  async #takeSlot() {
+    const holds = this.#ladder.rung < 2;
+    if (!holds) this.#slots.release();
+    this.#isCrowded = holds && !(await this.#slots.take());
   }
 
   /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Attempt>} */
@@ -241,11 +267,11 @@ export class FeedClient {
 
   /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Attempt>} */
   async #poll(topics, signal) {
-    const isLong = this.#ladder.rung === 1;
+    const isLong = this.#rung === 1;
     // The server holds a poll until there is news; `caught_up` does not count as news.
     const waitSeconds = isLong && topics.every((topic) => topic.isCaughtUp) ? WAIT_SECONDS : 0;
     const now = this.#environment.now();
-    if (now >= this.#nextClimb) this.#climb(topics, signal);
+    if (now >= this.#nextClimb && !this.#isCrowded) this.#climb(topics, signal);
     const { controller, release } = childOf(signal);
     let isTooLate = false;
     const timer = this.#environment.setTimeout(
@@ -291,9 +317,7 @@ export class FeedClient {
    */
   #pollOutcome(error, startedAt) {
     const heldMs = this.#environment.now() - startedAt;
-    return error.status === 0 && this.#ladder.rung === 1 && heldMs >= 2_000
-      ? "cut"
-      : outcomeOf(error);
+    return error.status === 0 && this.#rung === 1 && heldMs >= 2_000 ? "cut" : outcomeOf(error);
   }
 
   /**
@@ -305,7 +329,7 @@ export class FeedClient {
     const hasNews =
       hasMoved && messages.some(({ event }) => event !== "caught_up" && event !== "beat");
     const now = this.#environment.now();
-    if (this.#ladder.rung === 1) {
+    if (this.#rung === 1) {
       if (!hasNews && now - startedAt < 1_000) await sleep(this.#environment, 1_000, signal);
       return;
     }
@@ -359,7 +383,7 @@ export class FeedClient {
   #enter(state, error = null, retryInMs = null) {
     if (state === this.#state && error === null) return;
     this.#state = state;
-    const detail = { way: this.#ladder.way, error, retryInMs };
+    const detail = { way: this.way, error, retryInMs };
     this.#onState?.(state, detail);
     for (const topic of [...this.#topics.values()]) {
       for (const subscriber of [...topic.subscribers]) subscriber.notifyState(state, detail);

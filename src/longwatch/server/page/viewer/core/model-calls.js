@@ -13,6 +13,7 @@ import { numberOf, textOf } from "./payloads.js";
 const [CLIENT_LAYER, SPAN_LAYER] = [1, 2]; // precedence of a record; that of an adapter is 0
 const CLIENT_LAYERS = ["openai", "anthropic", "bedrock"];
 const SPAN_LAYERS = ["otel", "otlp"];
+const WITHOUT_OUTPUT = ["embeddings"]; // operations that have no output tokens
 
 /**
  * The tokens of one call; null: the provider did not report the count.
@@ -30,7 +31,8 @@ const SPAN_LAYERS = ["otel", "otlp"];
  * @property {string | null} model as requested
  * @property {string | null} responseModel
  * @property {string | null} responseId
- * @property {string | null} sameAs the call that has the usage of this response already
+ * @property {string | null} sameAs the call that is recorded already
+ * @property {true | null} addsUsage whether that one has no token counts, so that these count
  * @property {string | null} recordedBy
  * @property {string[] | null} finishReasons
  * @property {number | null} timeToFirstTokenMs
@@ -48,6 +50,7 @@ export function modelFacts(payload) {
     responseModel: textOf(payload, "response_model"),
     responseId: textOf(payload, "response_id"),
     sameAs: textOf(payload, "same_as"),
+    addsUsage: payload["adds_usage"] === true || null,
     recordedBy: textOf(payload, "recorded_by"),
     finishReasons: Array.isArray(reasons)
       ? reasons.filter((each) => typeof each === "string")
@@ -80,6 +83,17 @@ function countOf(payload, name) {
 }
 
 /**
+ * Whether the totals of the run have the tokens of this record.
+ * @param {ModelFacts | null} facts
+ */
+export function isCounted(facts) {
+  const { sameAs = null, addsUsage = null, usage = null, operation = null } = facts ?? {};
+  if (usage === null || (sameAs !== null && !addsUsage) || usage.input_tokens === null)
+    return false;
+  return usage.output_tokens !== null || (operation !== null && WITHOUT_OUTPUT.includes(operation));
+}
+
+/**
  * The facts, and those of the other where these are unknown.
  * @param {ModelFacts} facts @param {ModelFacts} other @returns {ModelFacts}
  */
@@ -103,9 +117,9 @@ export function joinRepeated(calls) {
   const leaders = new Map(); // a call that is recorded twice → the one that stays
   /** @type {Map<string, Call>} */
   const joined = new Map();
-  for (const group of groups.values()) {
-    const [first, ...others] = group.sort(byPrecedence);
-    if (!first || !others.length || reusesResponseId(group)) continue;
+  for (const records of [...groups.values()].flatMap(recordsByCall)) {
+    const [first, ...others] = records.sort(byPrecedence);
+    if (!first || !others.length) continue;
     for (const other of others) leaders.set(other.callId, first.callId);
     joined.set(first.callId, completeCall(first, others));
   }
@@ -123,15 +137,35 @@ function responseKey({ responseId, sameAs }, callId) {
 }
 
 /**
- * Whether an adapter or client recorded two calls with one response id, as some local servers send it.
+ * The records of one response id by call: all are of one call, unless the id is in use for several.
+ * @param {Call[]} group
+ */
+function recordsByCall(group) {
+  if (group.length === 1 || !reusesResponseId(group)) return [group];
+  /** @type {Map<string, Call[]>} */
+  const found = new Map();
+  for (const call of group) addTo(found, call.end?.model?.sameAs ?? call.callId, call);
+  return [...found.values()];
+}
+
+/**
+ * Whether several calls have this response id: some local servers have only a few.
+ *
+ * An adapter or client records each call once, and the spans of one call overlap.
  * @param {Call[]} group
  */
 function reusesResponseId(group) {
-  const layers = group.flatMap((call) => {
+  const counted = group.filter(
+    ({ callId, end }) => end?.model && [null, callId].includes(end.model.sameAs),
+  );
+  const spans = counted.filter((call) => layerOf(call) === SPAN_LAYER);
+  const layers = counted.flatMap((call) => {
     const layer = call.end?.model?.recordedBy;
     return layer && layerOf(call) < SPAN_LAYER ? [layer] : [];
   });
-  return layers.length > new Set(layers).size;
+  const lastStart = Math.max(...spans.map((call) => call.startedAt));
+  const firstEnd = Math.min(...spans.map((call) => call.end?.order[0] ?? Infinity));
+  return lastStart > firstEnd || layers.length > new Set(layers).size;
 }
 
 /** @param {Call} one @param {Call} other */
@@ -150,13 +184,17 @@ function layerOf({ end }) {
   return SPAN_LAYERS.includes(layer) ? SPAN_LAYER : 0;
 }
 
-/** @param {Call} call @param {Call[]} others */
+/**
+ * The call, with what only the other records of it state, and with the usage that the totals have.
+ * @param {Call} call @param {Call[]} others
+ */
 function completeCall(call, others) {
-  const model = others.reduce(
-    (facts, other) => (facts && other.model ? completeFacts(facts, other.model) : facts),
-    call.end?.model ?? null,
-  );
-  return call.withModel(model);
+  const own = call.end?.model;
+  if (!own) return call;
+  const records = [own, ...others.flatMap((other) => other.model ?? [])];
+  records.sort((one, other) => Number(isCounted(other)) - Number(isCounted(one)));
+  const facts = records.reduce(completeFacts);
+  return call.withModel({ ...facts, recordedBy: own.recordedBy });
 }
 
 /**

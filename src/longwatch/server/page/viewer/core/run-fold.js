@@ -7,6 +7,7 @@
 import { Lifecycle } from "./attempts.js";
 import { Calls } from "./calls.js";
 import { STARTS, UNREADABLE, endedAt, isActivity, originBeats, originOf } from "./endings.js";
+import { Labels } from "./labels.js";
 import { NumberSet } from "./number-set.js";
 import { compareOrders, compareText, orderOf } from "./order.js";
 import { numberOf, payloadOf, toolStatus } from "./payloads.js";
@@ -49,6 +50,10 @@ const LINE_TYPES = new Set(["block", "block_delta", "turn_line", "turn_result", 
  * @property {Interval | null} duration_between how long a run took that died: at least, at most
  * @property {number} events
  * @property {string[]} agents
+ * @property {string[]} tools names of called tools
+ * @property {string[]} tags
+ * @property {string | null} user
+ * @property {string | null} session as the program names it
  * @property {number} failed_calls
  * @property {string | null} error
  * @property {number} warning_count of the terminal event
@@ -64,6 +69,7 @@ const LINE_TYPES = new Set(["block", "block_delta", "turn_line", "turn_result", 
 export class RunFold {
   #calls = new Calls();
   #waits = new Waits();
+  #labels = new Labels();
   /** @type {Set<string>} */
   #agents = new Set();
   /** @type {Map<string, number>} */
@@ -233,6 +239,7 @@ export class RunFold {
       duration_between: between && lengths(between, attemptAt),
       events: this.#events,
       agents: [...this.#agents].sort(compareText),
+      ...this.#labels.view(),
       failed_calls: this.#failedCalls,
       error: ending?.error ?? null,
       warning_count: ending?.warnings ?? 0,
@@ -300,6 +307,7 @@ export class RunFold {
     this.#lifecycle.add(event);
     this.#calls.add(event);
     this.#waits.add(event);
+    this.#labels.add(event);
     this.#noteProducer(event);
     if (LINE_TYPES.has(type)) this.#noteLine(payloadOf(event));
   }

@@ -1,0 +1,62 @@
+/** Calls worth a jump: where failures began, and the longest call. */
+
+import { endAt, isLeaf } from "./call-tree.js";
+
+/** @import { CallTree } from "./call-tree.js" */
+/** @import { Failure } from "./types.js" */
+
+/** The failed calls in which no other call failed, in the order of the tree. @param {CallTree} tree @returns {number[]} */
+export function failuresOf({ calls, parents }) {
+  const passedOn = new Uint8Array(calls.length);
+  calls.forEach(({ status }, at) => {
+    const parent = parents[at] ?? -1;
+    if (status === "failed" && parent >= 0) passedOn[parent] = 1;
+  });
+  return calls.flatMap(({ status }, at) => (status === "failed" && !passedOn[at] ? [at] : []));
+}
+
+/**
+ * The call whose failure is that of the run, of several the last one, and the calls above it.
+ * @param {CallTree} tree @param {Failure | null} failure
+ */
+export function failingPath({ calls, parents }, failure) {
+  /** @type {Set<number>} */
+  const path = new Set();
+  if (!failure?.call) return path;
+  const { call: name, call_kind: kind, agent_name: agent } = failure;
+  let at = calls.findLastIndex(
+    (call) =>
+      call.status === "failed" &&
+      call.name === name &&
+      call.kind === kind &&
+      call.agent_name === agent,
+  );
+  for (; at >= 0; at = parents[at] ?? -1) path.add(at);
+  return path;
+}
+
+/**
+ * The next or the previous one of these indexes, from `current`; after the last follows the first.
+ * @param {number[]} indexes in order @param {number} current -1: none @param {1 | -1} step
+ * @returns {number | undefined}
+ */
+export function jumpFrom(indexes, current, step) {
+  if (step > 0) return indexes.find((each) => each > current) ?? indexes[0];
+  return indexes.findLast((each) => each < current) ?? indexes.at(-1);
+}
+
+/**
+ * The call that took longest, among those that called nothing. Waits do not count.
+ * @param {CallTree} tree @param {number} openEnd @returns {number | undefined}
+ */
+export function longestOf(tree, openEnd) {
+  let longest;
+  let most = -1;
+  tree.calls.forEach(({ kind, duration_ms: took }, at) => {
+    if (kind === "wait" || !isLeaf(tree, at)) return;
+    const ms = took ?? endAt(tree, at, openEnd) - (tree.starts[at] ?? 0);
+    if (ms <= most) return;
+    [longest, most] = [at, ms];
+  });
+  return longest;
+}
