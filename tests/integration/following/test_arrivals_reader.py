@@ -22,14 +22,25 @@ class Syncing(SqliteJournal):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.vain_polls = 0
         self.hidden_after: int | None = None
         self.polled = threading.Event()
+        self._vain_polls = 0
+        self._lock = threading.Lock()  # the reader polls in threads
+
+    def hide(self, *, polls: int) -> None:
+        """Show nothing in the next polls."""
+        with self._lock:
+            self._vain_polls = polls
+
+    def _is_hidden(self) -> bool:
+        with self._lock:
+            is_hidden = self._vain_polls > 0
+            self._vain_polls -= is_hidden
+            return is_hidden
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         self.polled.set()
-        if self.vain_polls:
-            self.vain_polls -= 1
+        if self._is_hidden():
             return []
         found = super().arrivals(after, limit=limit)
         last = self.hidden_after
@@ -96,7 +107,7 @@ async def test_a_write_that_is_signalled_too_early_is_read_however_long_its_sync
         await watch.caught_up()
         for number in (1, 2, 3):
             syncing.append([event(run, number)])
-            syncing.vain_polls = vain_polls if number == 2 else 0
+            syncing.hide(polls=vain_polls if number == 2 else 0)
             pipes.all[0].signal()
             await watch.has(number)
 
@@ -145,11 +156,11 @@ async def test_a_follower_that_leaves_during_a_wait_closes_the_signal_once_and_o
             leaves = Watch(hub.follow(new_run()))
             await leaves.caught_up()
             syncing.polled.clear()
-            syncing.vain_polls = 1_000
+            syncing.hide(polls=1_000)
             pipes.all[-1].signal()
             await asyncio.to_thread(syncing.polled.wait)
             await leaves.leave()
-            syncing.vain_polls = 0
+            syncing.hide(polls=0)
 
         watch = Watch(hub.follow(run))
         await watch.caught_up()
