@@ -68,7 +68,9 @@ class FeedClient:
         self.received: list[FeedMessage] = []
         self.connections = 0
         self.failures = 0
-        self._http = httpx2.AsyncClient(base_url=url, timeout=STALLED_SECONDS)
+        # A connection for each request: a proxy treats the connections of streams and polls differently.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        self._http = httpx2.AsyncClient(base_url=url, timeout=STALLED_SECONDS, limits=limits)
 
     def event_ids(self, topic: str) -> list[str]:
         return [
@@ -83,11 +85,11 @@ class FeedClient:
         return [(each, count) for each, count in counts.items() if count > 1]
 
     async def follow(self, until: Callable[[FeedClient], bool], *, polls: bool = False) -> None:
-        """Until this holds: streams, and long polls in between on request."""
+        """Until this holds: streams, and with `polls` every second connection is a long poll."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not until(self):
                 self.connections += 1
-                transport = poll_messages if polls and self.connections % 2 else sse_messages
+                transport = sse_messages if self.connections % 2 or not polls else poll_messages
                 try:
                     async with aclosing(transport(self._http, self.topics, self.cursor)) as messages:
                         async for message in messages:

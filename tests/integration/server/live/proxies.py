@@ -29,9 +29,8 @@ class BadProxy:
     """Listens at `port` and passes on to another port, with trouble."""
 
     target: int
-    trouble: Callable[[int], Trouble]  # for each connection, by its number
+    trouble: Callable[[str], Trouble]  # for each connection, by the line of its first request
     port: int = 0
-    connections: int = 0
     _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -58,8 +57,7 @@ class BadProxy:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Not a coroutine: a task that is cancelled before it starts would close nothing.
-        self.connections += 1
-        task = asyncio.create_task(self._serve(reader, writer, self.trouble(self.connections)))
+        task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
 
         def close(ended: asyncio.Task[None]) -> None:
@@ -68,19 +66,20 @@ class BadProxy:
 
         task.add_done_callback(close)
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble
-    ) -> None:
-        await asyncio.sleep(trouble.begin_late_seconds)
-        with suppress(OSError):
-            await self._pass_on(reader, writer, trouble)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            line = await reader.readuntil(b"\r\n")
+            trouble = self.trouble(line.decode())
+            await asyncio.sleep(trouble.begin_late_seconds)
+            await self._pass_on(line, reader, writer, trouble)
             writer.close()
             await writer.wait_closed()
 
     async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble
+        self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trouble: Trouble
     ) -> None:
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        server_writer.write(line)
         upstream = asyncio.create_task(_copy(reader, server_writer))
         downstream = asyncio.create_task(_pass_responses(server_reader, writer, trouble))
         try:
@@ -123,11 +122,11 @@ async def _pass_responses(
             await asyncio.Event().wait()
 
 
-def any_trouble(seed: int) -> Callable[[int], Trouble]:
+def any_trouble(seed: int) -> Callable[[str], Trouble]:
     """A different trouble for each connection, the same for each seed."""
     chance = random.Random(seed)
 
-    def trouble(number: int) -> Trouble:
+    def trouble(line: str) -> Trouble:
         match chance.choice(("cut", "hold", "stall", "late", "cut", "none")):
             case "cut":
                 return Trouble(cut_after=chance.randint(1, 6_000))
@@ -143,7 +142,7 @@ def any_trouble(seed: int) -> Callable[[int], Trouble]:
 
 
 @asynccontextmanager
-async def bad_proxy(target: int, trouble: Callable[[int], Trouble]) -> AsyncIterator[BadProxy]:
+async def bad_proxy(target: int, trouble: Callable[[str], Trouble]) -> AsyncIterator[BadProxy]:
     """A proxy to this port until the block is left."""
     async with BadProxy(target, trouble) as proxy:
         yield proxy
