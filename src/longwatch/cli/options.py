@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,6 +67,18 @@ def output_option(*forms: str) -> Callable[[F], F]:
         show_default=True,
         help="Output format.",
     )
+
+
+class QueryCommand(click.Command):
+    """A command whose query may have a term that begins with a minus, such as `-status:failed`."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        """Put such terms after `--`: Click takes what begins with a minus for options."""
+        given = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        negated = [each for each in given if re.match(r"-\w{2,}:", each)]
+        others = [each for each in given if each not in negated]
+        last = [*negated, *arguments[len(given) + 1 :]]
+        return super().parse_args(context, [*others, "--", *last] if last else others)
 
 
 def execution_argument(command: F) -> F:

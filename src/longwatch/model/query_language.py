@@ -64,11 +64,12 @@ def _terms(text: str) -> Iterator[_Term]:
         end = at if found is None else found.end()
         if found is None or end == at or text[end : end + 1].strip():
             raise InvalidQuery("A quote is not closed.", text.index('"', at) + 1)
-        field, value = found["field"] or "", found["value"]
+        field, value = (found["field"] or "").lower(), found["value"]
         values = tuple(_unquoted(each) for each in (_VALUE.findall(value) if field else [value]))
         term = _Term(at + 1, field, tuple(each for each in values if each), found["minus"] is not None)
         if field and field not in QUERY_FIELDS:
-            raise term.fail(f"Unknown field {field!r}.{_nearest(field, QUERY_FIELDS)}")
+            advice = _nearest(field, QUERY_FIELDS, otherwise=", or put text with a colon in quotes")
+            raise term.fail(f"Unknown field {found['field']!r}.{advice}")
         if not term.values:
             raise term.fail(f"{found[0]!r} has no value.")
         yield term
@@ -79,9 +80,9 @@ def _unquoted(value: str) -> str:
     return re.sub(_QUOTED, lambda quoted: re.sub(r"\\(.)", r"\1", quoted[0][1:-1]), value)
 
 
-def _nearest(word: str, known: tuple[str, ...]) -> str:
+def _nearest(word: str, known: tuple[str, ...], *, otherwise: str = "") -> str:
     near = get_close_matches(word.lower(), known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else f" Use one of {', '.join(known)}."
+    return f" Did you mean {near[0]!r}?" if near else f" Use one of {', '.join(known)}{otherwise}."
 
 
 def _with_term(query: RunQuery, term: _Term, now_ms: int) -> RunQuery:
@@ -111,8 +112,9 @@ def _with_statuses(query: RunQuery, term: _Term) -> RunQuery:
 def _with_time(query: RunQuery, term: _Term, now_ms: int) -> RunQuery:
     if term.is_negated:
         raise term.fail(f"{term.field!r} cannot be negated. Use since: or until: instead.")
+    value = _single(term)
     try:
-        at = moment_ms(_single(term), now_ms=now_ms)
+        at = moment_ms(value, now_ms=now_ms)
     except InvalidInput as error:
         raise term.fail(str(error)) from error
     if term.field == "since":

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
+from longwatch.cli.options import (
+    Invocation,
+    QueryCommand,
+    common_options,
+    output_option,
+    pass_invocation,
+)
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.table import Column, table
 from longwatch.cli.render.terminal import ProgressLine, Terminal, remark, write_json, write_json_lines
@@ -67,7 +73,7 @@ SORTS: Mapping[str, Callable[[RunSummary, int], float]] = {
 }
 
 
-@click.command()
+@click.command(cls=QueryCommand)
 @click.argument("terms", metavar="[QUERY]", nargs=-1)
 @click.option(
     "--status",

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 import click
 
-from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
+from longwatch.cli.options import (
+    Invocation,
+    QueryCommand,
+    common_options,
+    output_option,
+    pass_invocation,
+)
 from longwatch.cli.render.styles import Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, remark, write_json, write_json_lines
 from longwatch.cli.render.text import clean, count_text
@@ -16,7 +22,7 @@ from longwatch.journal.search import SearchHit, SearchHitView, search_events
 from longwatch.model.query_language import parse_query
 
 
-@click.command()
+@click.command(cls=QueryCommand)
 @click.argument("terms", metavar="QUERY", nargs=-1, required=True)
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of events."

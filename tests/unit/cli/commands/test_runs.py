@@ -39,6 +39,9 @@ def test_a_query_narrows_a_list(file: str) -> None:
     assert ids("status:failed") == ["wf-1b00ffee"]
     assert ids("research", "kind:workflow") == ["wf-1a2b3c4d"]
     assert ids("research", "--status", "failed") == []
+    assert ids("-status:succeeded,running", "--limit", "2") == ["wf-1b00ffee"]
+    assert ids("--limit", "2", "--", "-research", "status:failed") == ["wf-1b00ffee"]
+    assert ids("-kind:session", "--", "-research") == ["wf-1b00ffee"]
 
 
 def test_an_invalid_query_names_the_position(file: str) -> None:
