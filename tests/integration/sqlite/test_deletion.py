@@ -107,6 +107,18 @@ def test_a_deletion_that_stops_after_the_tombstone_hides_the_run_and_is_resumed(
     assert files_with(tmp_path, SECRET) == []
 
 
+def test_no_file_receives_the_text_of_a_rejected_append(journal: SqliteJournal, tmp_path: Path) -> None:
+    record(journal, "wf-gone", "lavender")
+    journal.delete_run("wf-gone", by="ann")
+    arrived = journal.last_arrival()
+
+    with pytest.raises(RunDeleted):  # more than the page cache holds
+        journal.append([step("wf-gone", number, SECRET * 20) for number in range(100, 700)])
+
+    assert files_with(tmp_path, SECRET) == []
+    assert journal.last_arrival() == arrived
+
+
 def test_other_processes_may_write_between_two_batches(journal: SqliteJournal) -> None:
     record(journal, "wf-gone", SECRET, events=3 * BATCH)
     statements: list[str] = []

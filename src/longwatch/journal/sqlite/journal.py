@@ -6,7 +6,6 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from operator import itemgetter, lt
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor, JournalDamaged
 from longwatch.journal.arrivals import Arrival, ArrivalCursor, last_events, page_from, page_of
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, ClosesOnExit, RunPage
-from longwatch.journal.codec import same_content
 from longwatch.journal.deletions import Tombstone, raise_deleted
 from longwatch.journal.memory import first_page, list_cursor, list_page, parse_list_cursor
-from longwatch.journal.sqlite.deletions import RunDeletions, tombstone_in
+from longwatch.journal.sqlite.appending import append_batch, stored_summaries
+from longwatch.journal.sqlite.deletions import RunDeletions
 from longwatch.journal.sqlite.heartbeats import (
     INTERVAL_SECONDS,
     PRUNE,
@@ -27,17 +26,10 @@ from longwatch.journal.sqlite.heartbeats import (
 )
 from longwatch.journal.sqlite.queries import (
     ANY_TTL,
-    APPEND,
-    APPEND_MANY,
-    FIND_RUN_RAW,
     LAST_ARRIVAL,
-    NEXT_ARRIVALS,
     READ,
     READ_ARRIVALS,
-    READ_BY_ID,
     READ_LAST,
-    REMOVE_LATE,
-    ROWS_AT_ONCE,
     UPDATE_RUN,
 )
 from longwatch.journal.sqlite.retention import FIND_RUN, SAVE_RUN, expire_runs, prune_events
@@ -50,7 +42,6 @@ from longwatch.journal.sqlite.rows import (
     event_to_row,
     events_from_rows,
     has_same_columns,
-    read_damaged_row,
     run_to_row,
 )
 from longwatch.journal.sqlite.salvage import Salvage, first_arrivals
@@ -107,23 +98,16 @@ class SqliteJournal(ClosesOnExit):
         rows = [event_to_row(event) for event in events]  # encoded before the lock is taken
         conflicts: list[str] = []
         with self._database.writing() as connection:
-            last = connection.execute(NEXT_ARRIVALS, (len(rows),)).fetchall()[0][0]
-            numbered = [(*row, position) for position, row in enumerate(rows, last - len(rows) + 1)]
-            if len(events) > 1:
-                connection.execute("SAVEPOINT batch")
-            stored = _append_all(connection, numbered)
-            fresh = events
-            if stored != len(events):
-                if len(events) > 1:
-                    connection.execute("ROLLBACK TO batch")
-                fresh, conflicts = _append_one_by_one(connection, events, numbered)
-            deleted = [
-                stone
-                for run_id, part in summarise(fresh).items()
-                if (stone := self._merge_run(connection, run_id, part)) is not None
-            ]
-            connection.executemany(REMOVE_LATE, [(each.run_id, last - len(rows)) for each in deleted])
-        self._signal.notify()
+            summaries, deleted = stored_summaries(connection, events)
+            if deleted:  # their text must not reach the file, not even within a transaction
+                rows = [row for row, event in zip(rows, events, strict=True) if event.run_id in summaries]
+                events = [event for event in events if event.run_id in summaries]
+            if events:
+                fresh, conflicts = append_batch(connection, events, rows)
+                for run_id, part in summarise(fresh).items():
+                    self._merge_run(connection, run_id, part, summaries[run_id])
+        if events:
+            self._signal.notify()
         raise_deleted(deleted)
         if conflicts:
             raise EventConflict(conflicts)
@@ -357,15 +341,14 @@ class SqliteJournal(ClosesOnExit):
         """Whether any event will expire, without a change of the summary of its run."""
         return bool(self._database.fetch(ANY_TTL))
 
-    def _merge_run(self, connection: sqlite3.Connection, run_id: str, part: RunSummary) -> Tombstone | None:
-        """Add a part to the summary of a run, or return the tombstone of a deleted one."""
-        row = connection.execute(FIND_RUN_RAW, (run_id,)).fetchone()
-        if row is None and (stone := tombstone_in(connection, run_id)) is not None:
-            return stone
-        stored = None if row is None else self._summary_in(run_id, row[0].decode(errors="replace"))
+    def _merge_run(
+        self, connection: sqlite3.Connection, run_id: str, part: RunSummary, before: str | None
+    ) -> None:
+        """Add a part to the summary of a run, which is in a row before."""
+        stored = None if before is None else self._summary_in(run_id, before)
         if stored is None:
             connection.execute(SAVE_RUN, run_to_row(part))
-            return None
+            return
         whole = stored.merged(part)
         text = encode_run(whole)
         if has_same_columns(stored, whole):
@@ -377,7 +360,6 @@ class SqliteJournal(ClosesOnExit):
         self._summaries.move_to_end(run_id)
         if len(self._summaries) > CACHED_SUMMARIES:
             self._summaries.popitem(last=False)
-        return None
 
     def _summary_in(self, run_id: str, text: str) -> RunSummary | None:
         """The summary in a row: usually the one that this journal wrote last, which need not be decoded.
@@ -450,34 +432,3 @@ def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]
     where = f"WHERE {' AND '.join(clause for clause, _ in clauses)}" if clauses else ""
     sql = f"SELECT run_id, summary FROM runs {where} ORDER BY started_at DESC, run_id DESC LIMIT ?"
     return sql, [value for _, values in clauses for value in values]
-
-
-def _append_all(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> int:
-    """Append rows, many with one statement, and return the number of new ones.
-
-    Every statement releases the GIL, and beside busy threads waits long to acquire it again.
-    """
-    whole = len(rows) - len(rows) % ROWS_AT_ONCE
-    stored = 0
-    for first in range(0, whole, ROWS_AT_ONCE):
-        values = tuple(chain.from_iterable(rows[first : first + ROWS_AT_ONCE]))
-        stored += connection.execute(APPEND_MANY, values).rowcount
-    if whole < len(rows):
-        stored += connection.executemany(APPEND, rows[whole:]).rowcount
-    return stored
-
-
-def _append_one_by_one(
-    connection: sqlite3.Connection, events: Sequence[Event], rows: Sequence[tuple[object, ...]]
-) -> tuple[list[Event], list[str]]:
-    """Append a batch with some stored IDs; returns the new events and the IDs of conflicts."""
-    fresh: list[Event] = []
-    conflicts: list[str] = []
-    for event, row in zip(events, rows, strict=True):
-        if connection.execute(APPEND, row).rowcount:
-            fresh.append(event)
-            continue
-        stored = connection.execute(READ_BY_ID, (event.event_id,)).fetchone()
-        if not same_content(read_damaged_row(stored), event):  # an unreadable one is a conflict
-            conflicts.append(event.event_id)
-    return fresh, conflicts

@@ -34,7 +34,6 @@ READ_LAST = f"""
 LAST_ARRIVAL = "SELECT last_position FROM arrivals"
 ANY_TTL = "SELECT 1 FROM events WHERE ttl IS NOT NULL LIMIT 1"
 NEXT_ARRIVALS = "UPDATE arrivals SET last_position = last_position + ? RETURNING last_position"
-REMOVE_LATE = "DELETE FROM events WHERE run_id = ? AND position > ?"  # of a deleted run
 READ_BY_ID = f"SELECT {RAW_COLUMNS} FROM events WHERE event_id = ?"
 UPDATE_RUN = "UPDATE runs SET last_at = ?, summary = ? WHERE run_id = ?"
 FIND_RUN_RAW = "SELECT CAST(summary AS BLOB) FROM runs WHERE run_id = ?"  # invalid UTF-8 is replaced
