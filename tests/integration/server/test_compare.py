@@ -44,3 +44,12 @@ async def test_a_comparison_with_an_unknown_run_is_not_found(server: Served) -> 
 
     assert response.status_code == 404
     assert "wf-9" in response.json()["error"]["message"]
+
+
+async def test_a_comparison_with_a_deleted_run_is_gone(server: Served) -> None:
+    await record(server.http, "wf-1", START, END)
+    await server.http.delete("/api/runs/wf-1")
+
+    response = await server.http.get("/api/compare", params={"a": "wf-1", "b": "wf-1"})
+
+    assert response.status_code == 410

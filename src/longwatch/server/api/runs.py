@@ -180,7 +180,7 @@ async def delete_run(
     journal = context.journal
     if not isinstance(journal, DeletesRuns):
         raise InvalidInput("This journal cannot delete runs.")
-    observed = await context.observe(await _find_run(context, run_id))
+    observed = await context.observe(await existing_run(context, run_id))
     # A run that died is open in the journal, and is not one that is still worked on.
     force = force or observed.run.status not in OPEN_STATUSES
     stone = await context.call(journal.delete_run, run_id, by=_caller(request), force=force)
@@ -200,7 +200,7 @@ def _caller(request: Request) -> str:
 )
 async def export_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as JSON lines, which `longwatch import` reads."""
-    await _find_run(context, run_id)
+    await existing_run(context, run_id)
     headers = {"Content-Disposition": attachment(run_id, ".jsonl"), "Cache-Control": "no-store"}
     lines = _stream_events(context, run_id, lambda event: f"{to_line(event)}\n".encode())
     return StreamingResponse(lines, media_type=LINES_TYPE, headers=headers)
@@ -213,7 +213,7 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 )
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
-    summary = (await context.observe(await _find_run(context, run_id))).run
+    summary = (await context.observe(await existing_run(context, run_id))).run
     parts = await context.call(
         ReportParts.of, summary, now_ms=context.clock.now_ms(), prices=context.prices.current()
     )
@@ -276,7 +276,7 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     stone = await context.call(find_tombstone, context.journal, run_id)
     if stone is not None:
         return json_response(VerificationView.of(run_id, Verification.of_deleted(stone)))
-    found = await _find_run(context, run_id)
+    found = await existing_run(context, run_id)
     verifier = Verifier()
     async for events in all_events(context, run_id):
         for event in events:
@@ -359,14 +359,14 @@ async def _wait_for_events(context: ServerContext, run_id: str, page: Page, limi
     """The next page that has events, within so many seconds. One follower per run wakes all long polls."""
     if not wait:
         if page.cursor == START or context.run_cache.peek(PULSE, run_id) is None:
-            await _find_run(context, run_id)
+            await existing_run(context, run_id)
         return page
     until = deadline(context, wait)
     while True:
         watched = await context.run_cache.get(PULSE, run_id, after=page.cursor)
         if not watched.events and not watched.is_there:
             context.run_cache.drop_empty(PULSE, run_id)
-            await _find_run(context, run_id)
+            await existing_run(context, run_id)
             watched = await context.run_cache.get(PULSE, run_id, after=page.cursor)
             watched.is_there = True
         revision = watched.revision
@@ -415,7 +415,8 @@ async def append_events(
     return json_response(AppendedEvents(stored=len(ids), event_ids=ids))
 
 
-async def _find_run(context: ServerContext, run_id: str) -> RunSummary:
+async def existing_run(context: ServerContext, run_id: str) -> RunSummary:
+    """The run, or the error that it is unknown or was deleted."""
     found = await context.async_journal.find_run(run_id)
     if found is None:
         stone = await context.call(find_tombstone, context.journal, run_id)
