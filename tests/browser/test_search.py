@@ -220,7 +220,7 @@ def test_a_run_is_compared_with_the_one_before(nights: Served, open_page: OpenPa
     expect(page.get_by_role("status").filter(has_text="calls differ")).to_have_text("2 of 2 calls differ.")
     first = page.locator("tr.is-first")
     expect(first).to_contain_text("fetch_prices")
-    expect(first.locator(".differences")).to_contain_text("completed → failed, error: FeedTimeout")
+    expect(first.locator(".differences")).to_contain_text("completed → failed, error: – → FeedTimeout")
     expect(page.locator("tr.is-missing")).to_contain_text("store")
     page.get_by_role("button", name="First difference").click()
     expect(first.get_by_role("link")).to_be_focused()

@@ -128,7 +128,7 @@ def _difference_text(row: DiffRowView) -> str:
     a, b = row.a, row.b
     texts = {
         "status": f"{a.status} → {b.status}",
-        "error": f"error: {b.error or 'none'}",
+        "error": _change_text("error", a.error, b.error),
         "arguments": _change_text("arguments", a.input_preview, b.input_preview),
         "result": _change_text("result", a.output_preview, b.output_preview),
     }

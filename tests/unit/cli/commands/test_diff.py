@@ -67,7 +67,7 @@ def test_runs_with_another_structure_exit_with_1_and_the_first_difference_is_mar
     lines = found.stdout.splitlines()
     assert found.return_value == 1
     assert [line[:4] for line in lines if "fetch" in line] == ["▸  ~"]
-    assert any("completed → failed, error: Timed out" in line for line in lines)
+    assert any("completed → failed, error: – → Timed out" in line for line in lines)
     assert any(line.startswith("   -  rank") and "only in A" in line for line in lines)
     assert any(line.startswith("   +  store") and "only in B" in line for line in lines)
 

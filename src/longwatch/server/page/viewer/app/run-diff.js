@@ -34,7 +34,7 @@ export function differenceText({ a, b, differences }) {
   /** @type {Record<string, string>} */
   const texts = {
     status: `${a.status} → ${b.status}`,
-    error: `error: ${b.error ?? "none"}`,
+    error: changeText("error", a.error, b.error),
     arguments: changeText("arguments", a.input_preview, b.input_preview),
     result: changeText("result", a.output_preview, b.output_preview),
   };
