@@ -183,7 +183,7 @@ def test_the_servers_view_of_the_processes_is_a_condition_in_the_list_and_in_the
     page.clock.install()
     page.goto(f"{served.url}/runs")
     row = page.locator("a.run-row", has_text="left alone")
-    expect(row).to_contain_text("open, no terminal event yet")
+    expect(row).to_contain_text("running")
     page.route("**/api/runs?*", observe)
 
     page.clock.run_for(16_000)

@@ -25,7 +25,7 @@ def test_a_new_run_appears_by_itself_and_its_end_too(served: Served, open_page: 
     served.post_events("wf-appears", {"type": "workflow_start", "payload": {"name": "fresh work"}})
 
     row = page.locator("a.run-row", has_text="fresh work")
-    expect(row).to_contain_text("open, no terminal event yet")
+    expect(row).to_contain_text("running")
     expect(page.locator(".runs li").first).to_contain_text("fresh work")
     served.post_events("wf-appears", {"type": "workflow_complete", "payload": {"status": "completed"}})
     expect(row).to_contain_text("succeeded")

@@ -199,10 +199,10 @@ class ListView extends Part {
     const q = currentRoute.value.query.get("q") ?? "";
     updateChildren(this.#counts, values, {
       key: ([value]) => value,
-      make: ([value]) => h("li", {}, termButton(termText(counted, value))),
+      make: ([value]) => h("li", {}, termButton(termText(counted, value), value)),
       update: (row, [value, count]) => {
         const toggle = /** @type {HTMLElement} */ (row.firstElementChild);
-        setText(toggle, `${value} (${count})`);
+        setText(/** @type {Element} */ (toggle.lastElementChild), ` (${count})`);
         toggle.title = `${value}: ${count} of the listed ${nouns}`;
         toggle.setAttribute("aria-pressed", String(hasTerm(q, termText(counted, value))));
       },
@@ -271,10 +271,10 @@ function mistake({ message, position }) {
   );
 }
 
-/** Adds a term to the query, or removes it. @param {string} term */
-function termButton(term) {
+/** Adds a term to the query, or removes it. @param {string} term @param {string} value shown, before its count */
+function termButton(term, value) {
   const toggle = () => setQuery({ q: toggleTerm(currentRoute.value.query.get("q") ?? "", term) });
-  return button(toggle, { class: "chip" });
+  return button(toggle, { class: "chip" }, h("bdi", { class: "cut" }, value), h("span", {}));
 }
 
 /** Shows the runs of one group only, or all again. @param {string} key */

@@ -276,7 +276,7 @@ function why(run, now) {
   const text = [ended, run.failure ? "" : run.error].filter(Boolean).join(" · ");
   if (text) return [h("span", { class: `is-${statusOf(status)} cut`, title: text }, text)];
   if (isOpen(run)) return [span("cut run-open")];
-  return [span("dim cut", `${run.status} · ${counts(run)}`)];
+  return [span("dim cut", statusText(run))];
 }
 
 /** @param {Element} element @param {Summary} run @param {number} now */
@@ -286,19 +286,19 @@ function tickOpen(element, run, now) {
   const isSilent = now - run.last_event_at > SILENT_AFTER_MS;
   const silent = isSilent ? { name: "silent", message: "" } : undefined;
   const condition = found ?? silent ?? run.conditions?.find(({ name }) => name === "missing");
-  const open = `open, no terminal event yet · ${counts(run)}`;
   const wait = condition?.name === "waiting" ? run.waiting[0] : undefined;
-  const text = condition ? conditionText(condition, run.last_event_at, now) : open;
+  const text = condition ? conditionText(condition, run.last_event_at, now) : statusText(run);
   setText(element, wait ? openWaitText(wait, now) : text);
   element.className = `cut run-open ${condition ? "is-partial" : "dim"}`;
 }
 
-/** @param {Summary} run */
-function counts({ warning_count: warnings, events, failed_calls: failed, agents }) {
+/** `succeeded · 10 events · 1 agent` @param {Summary} run */
+function statusText({ status, warning_count: warnings, events, failed_calls: failed, agents }) {
   const texts = [
+    status,
+    failed ? countText(failed, "failed call") : "",
     warnings ? countText(warnings, "warning") : "",
     countText(events, "event"),
-    failed ? countText(failed, "failed call") : "",
     agents.length ? countText(agents.length, "agent") : "",
   ];
   return texts.filter(Boolean).join(" · ");
