@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from unicodedata import normalize
 
 from longwatch.model.event import Event
 
@@ -18,7 +19,7 @@ MAX_MARKS = 20  # in one excerpt
 
 Span = tuple[int, int]
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")  # escape sequences of a terminal, next to words
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f])*")  # with accents that have no composed character
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,10 @@ class ExcerptPart:
 
 
 def event_text(event: Event) -> str:
-    """The type, the agent and all fields of the event, as one line."""
+    """The type, the agent and all fields of the event, as one line of composed characters."""
     parts = [event.type, *([event.agent_name] if event.agent_name else []), *_texts(event.payload)]
-    return " ".join(_COLOUR.sub("", " ".join(parts)[:MAX_TEXT_CHARACTERS]).split())
+    text = normalize("NFC", " ".join(parts)[:MAX_TEXT_CHARACTERS])
+    return " ".join(_COLOUR.sub("", text).split())
 
 
 def _texts(value: object) -> Iterable[str]:
@@ -50,7 +52,7 @@ def _texts(value: object) -> Iterable[str]:
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text, folded: letters and digits in a row."""
-    return tuple(word.casefold() for word in _WORD.findall(text))
+    return tuple(word.casefold() for word in _WORD.findall(normalize("NFC", text)))
 
 
 def find_phrase(text: str, phrase: Sequence[str]) -> list[Span]:

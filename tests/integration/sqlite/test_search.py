@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.errors import InvalidCursor, InvalidInput
+from longwatch.errors import InvalidCursor, InvalidInput, JournalUnusable
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.search import search_events
@@ -55,6 +55,33 @@ def test_events_of_all_runs_are_found_the_latest_arrival_first(journal: SqliteJo
     assert found(journal, "timed status:failed tag:nightly") == ["wf-1-3", "wf-1-2"]
     assert found(journal, "timed -status:failed") == ["wf-2-2"]
     assert found(journal, "absent") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "searched"),
+    [
+        ("Straße 7", "straße"),
+        ("HAUPTSTRASSE 7", "hauptstraße"),
+        ("İstanbul", "İstanbul"),
+        ("ﬁnance", "finance"),
+        ("cafe\u0301 au lait", '"café au"'),
+        ("café au lait", '"cafe\u0301 au"'),
+        ("Σίσυφος", "ΣΊΣΥΦΟΣ"),
+    ],
+)
+def test_words_are_found_in_any_case_and_composition(
+    journal: SqliteJournal, text: str, searched: str
+) -> None:
+    journal.append([event("wf-3", 1, "note", text=text)])
+
+    assert found(journal, searched) == ["wf-3-1"]
+
+
+def test_an_index_that_cannot_be_replaced_is_reported(journal: SqliteJournal) -> None:
+    search_path(journal.path).mkdir()
+
+    with pytest.raises(JournalUnusable, match="Cannot replace"):
+        found(journal, "timed")
 
 
 def test_a_search_indexes_what_has_arrived_since(journal: SqliteJournal) -> None:

@@ -103,7 +103,11 @@ class SearchIndex:
         if not arrived:
             return 0
         deleted = [event.run_id for _, event in arrived if event.type == RUN_DELETED]
-        rows = [(at, event.run_id, event_text(event)) for at, event in arrived if event.type != RUN_DELETED]
+        rows = [
+            (at, event.run_id, event_text(event).casefold())  # as the words of a query are
+            for at, event in arrived
+            if event.type != RUN_DELETED
+        ]
         last, event = arrived[-1]
         with self._database.writing() as connection:
             if connection.execute(ADVANCE, (last, event.event_id, position)).rowcount:
@@ -141,7 +145,10 @@ class SearchIndex:
     def discard(self) -> None:
         """Delete the index; the next search fills it again."""
         self._database.close()
-        delete_file(self.path)
+        try:
+            delete_file(self.path)
+        except OSError as error:
+            raise JournalUnusable(f"Cannot replace {self.path}: {error.strerror}. Delete it.") from error
         self._database = self._open()
 
     def close(self) -> None:
