@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from longwatch.errors import InvalidCursor, InvalidInput, JournalUnusable
+from longwatch.journal.arrivals import Arrival
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.search import search_events
 from longwatch.journal.sqlite.journal import SqliteJournal
-from longwatch.journal.sqlite.search_index import delete_runs
+from longwatch.journal.sqlite.search_index import SearchIndex, delete_runs
 from longwatch.journal.sqlite.side_files import search_path
 from longwatch.model.event import Cursor, Event
 from longwatch.model.query_language import parse_query
@@ -152,6 +153,23 @@ def test_the_text_of_a_deleted_run_leaves_the_index_and_its_file(journal: Sqlite
     assert found(journal, "timed") == ["wf-2-2"]
     assert found(journal, "prices") == []
     assert b"prices" not in search_path(journal.path).read_bytes()
+
+
+def test_a_deletion_waits_until_what_was_read_before_it_is_indexed(journal: SqliteJournal) -> None:
+    class Watched(SqliteJournal):
+        def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
+            connection = sqlite3.connect(search_path(self.path), timeout=0)
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                connection.execute("BEGIN IMMEDIATE")
+            connection.close()
+            return super().arrivals(after, limit=limit)
+
+    with Watched(journal.path, clock=FakeClock(NOW)) as other:
+        index = SearchIndex(other, other.path)
+
+        assert index.catch_up(max_events=100) == 0
+
+        index.close()
 
 
 def test_deleting_a_run_creates_no_index(journal: SqliteJournal) -> None:

@@ -153,6 +153,22 @@ def test_deleting_a_run_deletes_the_snapshots(journal: SqliteJournal, snapshots:
         journal.read_last("wf-1", 5)
 
 
+def test_a_view_of_a_run_that_is_deleted_while_it_is_saved_is_not_kept(journal: SqliteJournal) -> None:
+    class Deleting(SqliteJournal):
+        def has_expiring_events(self) -> bool:  # between the check of the run and the write
+            journal.delete_run("wf-1", by="test")
+            return super().has_expiring_events()
+
+    journal.append(ENDED)
+    with Deleting(journal.path, clock=FakeClock(NOW + 1000)) as other:
+        snapshots = RunSnapshots(other)
+
+        snapshots.save(folded(ENDED), "details", "prices", BODY)
+
+        snapshots.close()
+    assert not snapshots_path(journal.path).exists()
+
+
 def test_only_the_latest_snapshots_are_kept(
     journal: SqliteJournal, snapshots: RunSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -326,9 +326,11 @@ class SqliteJournal(ClosesOnExit):
         with self._database.writing() as connection:
             connection.execute(PRUNE, (before_ms,))
         self._heartbeats.prune(before_ms)
-        delete_file(search_path(self.path))  # it contains the text of deleted events
-        delete_file(snapshots_path(self.path))
-        return prune_events(self._database, before_ms, now_ms=self._clock.now_ms(), batch=batch)
+        try:
+            return prune_events(self._database, before_ms, now_ms=self._clock.now_ms(), batch=batch)
+        finally:  # afterwards: a server fills the index again with what is left
+            delete_file(search_path(self.path))
+            delete_file(snapshots_path(self.path))
 
     def _delete_copies(self, run_ids: Iterable[str]) -> bool:
         """Delete what the files beside the journal contain of these runs; False if a reader is in the way."""

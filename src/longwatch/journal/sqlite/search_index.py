@@ -11,6 +11,7 @@ from pathlib import Path
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import JournalUnusable
+from longwatch.journal.arrivals import Arrival
 from longwatch.journal.base import Arrivals
 from longwatch.journal.sqlite.side_files import delete_file, search_path
 from longwatch.model.event import RUN_DELETED, Event
@@ -99,21 +100,20 @@ class SearchIndex:
 
     def _add_batch(self, limit: int) -> int:
         position = self._progress()[0]
-        arrived = self._journal.arrivals(position, limit=limit)
-        if not arrived:
+        if self._journal.last_arrival() <= position:
             return 0
-        deleted = [event.run_id for _, event in arrived if event.type == RUN_DELETED]
-        rows = [
-            (at, event.run_id, event_text(event).casefold())  # as the words of a query are
-            for at, event in arrived
-            if event.type != RUN_DELETED
-        ]
-        last, event = arrived[-1]
+        # Read while a `delete_runs` waits: it removes what is added here, or has removed it before.
         with self._database.writing() as connection:
+            arrived = self._journal.arrivals(position, limit=limit)
+            if not arrived:
+                return 0
+            last, event = arrived[-1]
             if connection.execute(ADVANCE, (last, event.event_id, position)).rowcount:
-                connection.executemany(ADD_TEXT, rows)  # else another process has indexed them
+                rows = _indexed_rows(arrived)  # else another process has indexed them
+                connection.executemany(ADD_TEXT, rows)
                 connection.executemany(ADD_WORDS, [(at, body) for at, _, body in rows])
-        if deleted:  # another process may have read their events before and indexed them after the deletion
+        deleted = [event.run_id for _, event in arrived if event.type == RUN_DELETED]
+        if deleted:  # the process that deleted them may have been killed before it reached the index
             self.delete_runs(deleted)
         return len(arrived)
 
@@ -154,3 +154,10 @@ class SearchIndex:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+def _indexed_rows(arrived: Iterable[Arrival]) -> list[tuple[int, str, str]]:
+    """The position, the run and the text of each event, folded as the words of a query are."""
+    return [
+        (at, event.run_id, event_text(event).casefold()) for at, event in arrived if event.type != RUN_DELETED
+    ]

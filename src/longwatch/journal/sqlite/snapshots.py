@@ -84,15 +84,21 @@ class RunSnapshots:
             with self._database.writing() as connection:
                 connection.execute(SAVE, (run.run_id, view, state, sha256(body).hexdigest(), body))
                 connection.execute(LIMIT, (MAX_SNAPSHOTS,))
+            if self._journal.find_run(run.run_id) is None:  # it was deleted meanwhile
+                self._discard()
         except LongwatchError as error:
             self._report(error)
 
     def _report(self, error: LongwatchError) -> None:
         log.warning("longwatch: %s cannot be used (%s).", self.path, type(error).__name__)
         if isinstance(error, JournalUnusable):
-            self._database.close()
-            with suppress(OSError):
-                delete_file(self.path)  # the next snapshot creates it again
+            self._discard()
+
+    def _discard(self) -> None:
+        """Delete the file; the next snapshot creates it again."""
+        self._database.close()
+        with suppress(OSError):
+            delete_file(self.path)
 
     def close(self) -> None:
         """Close the file."""
