@@ -25,6 +25,7 @@ from longwatch.model.run_terms import TextTerm
 from longwatch.model.text_search import ExcerptPart, event_text, excerpt, find_phrases, words_of
 
 DAY_MS = 24 * 3600 * 1000
+ELAPSED_MS = 10 * 60_000  # at most, since the `since:1d` of the query was evaluated
 MAX_CATCH_UP = 200_000  # events that one search indexes first
 NO_INDEX = "This journal has no full-text index. Search one run (run:ID) or at most one day (since:1d)."
 
@@ -188,7 +189,8 @@ def _refuse_too_wide(runs: RunQuery, now_ms: int) -> None:
     names_run = any(
         isinstance(term, TextTerm) and term.field == "run" and not term.is_negated for term in runs.terms
     )
-    spans_day = runs.since is not None and (runs.until or now_ms) - runs.since <= DAY_MS
+    until = now_ms - ELAPSED_MS if runs.until is None else runs.until
+    spans_day = runs.since is not None and until - runs.since <= DAY_MS
     if not names_run and not spans_day:
         raise SearchTooWide(NO_INDEX)
 

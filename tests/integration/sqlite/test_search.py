@@ -189,6 +189,16 @@ def test_a_journal_without_an_index_searches_one_run_or_one_day() -> None:
             found(journal, text)
 
 
+def test_a_day_of_a_query_that_was_parsed_seconds_ago_is_still_one_day() -> None:
+    journal = MemoryJournal(clock=FakeClock(NOW))
+    journal.append(STORY)
+    query = parse_query("timed since:1d", now_ms=NOW)
+
+    page = search_events(journal, query, limit=5, clock=FakeClock(NOW + 3_000))
+
+    assert len(page.hits) == 3
+
+
 def all_pages(journal: Journal, text: str, **bounds: int) -> tuple[list[str], int]:
     """The events of all pages, and the number of pages."""
     ids, cursor, pages = [], None, 0
