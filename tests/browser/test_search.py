@@ -91,6 +91,22 @@ def test_a_query_is_completed_applied_and_kept_in_the_url(nights: Served, open_p
     expect(field).to_have_value("status:failed")
 
 
+def test_values_are_completed_after_a_half_typed_field_has_emptied_the_list(
+    nights: Served, open_page: OpenPage
+) -> None:
+    page = open_page(f"{nights.url}/runs")
+    expect(page.locator("a.run-row")).to_have_count(4)
+    field = page.get_by_role("combobox", name="Search runs")
+
+    field.press_sequentially("to")
+    expect(page).to_have_url(re.compile("q=to$"))
+    expect(page.get_by_text("No run matches")).to_be_visible()
+    field.press("ArrowDown")
+    field.press("Enter")
+
+    expect(page.locator(".completions li").first).to_contain_text("tool:fetch_prices")
+
+
 def test_tags_are_counted_and_filter_the_list(nights: Served, open_page: OpenPage) -> None:
     page = open_page(f"{nights.url}/runs")
     rows = page.locator("a.run-row")

@@ -70,6 +70,8 @@ class ListView extends Part {
   #hint = h("p", { class: "runs-hint dim", role: "status", hidden: true });
   #draw = beforePaint(() => this.#drawNow());
   #query = "";
+  /** @type {KnownValues | null} */
+  #lastKnown = null;
   /** @type {WeakMap<Element, Item>} the item of each row */
   #shown = new WeakMap();
 
@@ -79,11 +81,10 @@ class ListView extends Part {
     const { noun, title } = list;
     this.#of = list;
     this.#model = new ListModel(list.items);
-    const { known } = list;
     this.#filters = new ListFilters({
       ...list.filters,
       label: title,
-      ...(known ? { known: () => known(this.#model.items) } : {}),
+      ...(list.known ? { known: () => this.#knownValues() } : {}),
     });
     this.#list = h("ul", { class: "runs", "aria-label": `${title}, newest first` });
     this.#head = h(
@@ -190,6 +191,13 @@ class ListView extends Part {
         toggle.setAttribute("aria-pressed", String(key === chosen));
       },
     });
+  }
+
+  /** The values of the listed runs, or of the last ones: a half-typed term may match none. */
+  #knownValues() {
+    const { items } = this.#model;
+    if (items.length || !this.#lastKnown) this.#lastKnown = this.#of.known?.(items) ?? {};
+    return this.#lastKnown;
   }
 
   /** The most frequent values of a field, each a filter: `nightly (14)`. */
