@@ -81,7 +81,8 @@ def _unquoted(value: str) -> str:
 
 
 def _nearest(word: str, known: tuple[str, ...], *, otherwise: str = "") -> str:
-    near = get_close_matches(word.lower(), known, n=1)
+    begun = [each for each in known if word and each.startswith(word.lower())]
+    near = begun or get_close_matches(word.lower(), known, n=1)
     return f" Did you mean {near[0]!r}?" if near else f" Use one of {', '.join(known)}{otherwise}."
 
 

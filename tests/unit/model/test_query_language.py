@@ -86,6 +86,7 @@ def test_a_query_selects_runs(text: str, accepted: list[RunSummary]) -> None:
     [
         ("statsu:failed", 1, "Did you mean 'status'?"),
         ("x status:faild", 3, "Did you mean 'failed'?"),
+        ("status:fa", 1, "Did you mean 'failed'?"),
         ("colour:red", 1, "Use one of agent, duration"),
         ("http://feed", 1, "put text with a colon in quotes"),
         ("tag:", 1, "'tag:' has no value"),
