@@ -183,6 +183,13 @@ def test_files_appear_change_and_disappear_while_the_page_is_open(
     expect(page.locator(".file-reader")).to_contain_text("does not exist, or was deleted")
 
 
+def test_an_unknown_project_leads_to_all_projects(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/projects/nowhere", quiet=False)
+
+    expect(page.get_by_role("heading", name="Project not found")).to_be_visible()
+    expect(page.get_by_role("link", name="All projects")).to_have_attribute("href", "/projects")
+
+
 def test_on_a_phone_the_parts_of_a_project_take_turns(served: Served, open_page: OpenPage) -> None:
     page = live(open_page, served, width=PHONE)
     expect(page.locator(".pane-files")).to_be_hidden()

@@ -1,6 +1,6 @@
 /** `<lw-session>`: a project with its sessions, the turns of the open session, and its files. */
 
-import { asError } from "../core/errors.js";
+import { asError, isNotFound } from "../core/errors.js";
 import { projectPath } from "../core/routes.js";
 import { beforePaint, button, fill, h, moveFocus, setText, updateChildren } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
@@ -11,7 +11,7 @@ import { addShortcuts } from "./keys.js";
 import { api } from "./client.js";
 import { currentRoute, select, sessionPath, setQuery } from "./router.js";
 import { SessionModel } from "./session-model.js";
-import { failure, loading, state } from "./placeholders.js";
+import { failure, loading, missing, state } from "./placeholders.js";
 import { toast } from "./toast.js";
 import "./files-panel.js";
 import { turnCard, updateTurn } from "./turn-card.js";
@@ -168,7 +168,12 @@ export class SessionView extends Part {
   /** @param {boolean} hasTurns */
   #placeholder(hasTurns) {
     const { error, session, caughtUp, project } = this.#model;
-    if (error && !hasTurns) return failure("This project", error, () => void this.#model.refresh());
+    if (error && !hasTurns) {
+      const text = `This server has no project with the ID ${project}.`;
+      return isNotFound(error)
+        ? missing("project", text, "/projects")
+        : failure("This project", error, () => void this.#model.refresh());
+    }
     if (!session) return this.#chooseSession();
     if (hasTurns) return null;
     if (!caughtUp) return loading("turns");
