@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { axisLabels, tickText } from "../../src/longwatch/server/page/viewer/app/axis-labels.js";
 import { barParts } from "../../src/longwatch/server/page/viewer/app/bar-parts.js";
 import {
+  failingPath,
   failuresOf,
   jumpFrom,
   longestOf,
@@ -275,6 +276,22 @@ test("a call that began before the other failed is no retry", () => {
   ]);
 
   assert.equal(retriesOf(tree).size, 0);
+});
+
+test("the failing path includes the calls whose failures were passed on", () => {
+  const tree = callTree([
+    agent("a", 0, 90, failed),
+    call("a1", 5, 10, inside("a", failed)),
+    agent("b", 20, 80, inside("a", failed)),
+    call("b1", 30, 40, inside("b", failed)),
+    call("b2", 40, 50, inside("b")),
+    call("b3", 60, 70, inside("b", failed)),
+  ]);
+  const failure = { error: "lost", error_class: null, call: "a", call_kind: "agent" };
+
+  const path = failingPath(tree, { ...failure, agent_name: null, group: "" });
+
+  assert.deepEqual(names(path, tree), ["a", "b", "b3"]);
 });
 
 test("failures are those in which none began, and jumps go round", () => {

@@ -12,9 +12,10 @@ from longwatch.model.failures import INNERMOST, repeats_error
 def failing_path(tree: CallTree, *, error: str | None, has_ended: bool) -> list[int]:
     """The calls that lead to the failure of a run, from the top; empty without any.
 
-    They lead to the innermost call that failed with the run's error, of several to the one that ended last.
-    Without such a call, a failed call leads to the failed call in it that ended last, and in a run that has
-    ended, an abandoned call to the abandoned call in it that began last.
+    They lead to the innermost call that failed with the run's error, of several to the one that ended last,
+    and on to the call that failed in it with another error, if that was the last thing it did. Without such a
+    call, a failed call leads to the failed call in it that ended last, and in a run that has ended, an
+    abandoned call to the abandoned call in it that began last.
     """
     repeating = {
         index
@@ -23,7 +24,8 @@ def failing_path(tree: CallTree, *, error: str | None, has_ended: bool) -> list[
     }
     if repeating:
         cause = max(repeating, key=lambda index: (_nesting(tree.calls[index]), _ended(tree, index)))
-        return [*tree.above(cause), cause, *_descend(tree, cause, repeating)]
+        path = [*tree.above(cause), cause, *_descend(tree, cause, repeating)]
+        return [*path, *_causes(tree, path[-1])]
     failed = {index for index, call in enumerate(tree.calls) if has_failed(call)}
     path = _descend(tree, TOP, failed)
     if path or not has_ended:
@@ -36,6 +38,19 @@ def _descend(tree: CallTree, caller: int, among: Set[int]) -> list[int]:
     path: list[int] = []
     while below := [index for index in tree.children.get(caller, ()) if index in among]:
         caller = max(below, key=lambda index: (_ended(tree, index), index))
+        path.append(caller)
+    return path
+
+
+def _causes(tree: CallTree, caller: int) -> list[int]:
+    """From a failed call down through calls whose failures it passed on: after each, it called nothing."""
+    path: list[int] = []
+    while failed := [index for index in tree.children.get(caller, ()) if has_failed(tree.calls[index])]:
+        last = max(failed, key=lambda index: (_ended(tree, index), index))
+        others = (index for index in tree.children[caller] if index != last)
+        if any(tree.calls[index].started_at >= _ended(tree, last) for index in others):
+            break  # it has handled the failure
+        caller = last
         path.append(caller)
     return path
 

@@ -125,11 +125,13 @@ def _call_with(error: str, calls: FailedCalls) -> FailedCall | None:
 
 
 def repeats_error(error: str, of_call: str) -> bool:
-    """Whether the error of a run is that of a call, or contains its message."""
-    of_call = of_call[:MAX_ERROR]
-    if error[:MAX_ERROR] == of_call:
-        return True
-    message = of_call.partition(": ")[2] if error_class_of(of_call) else of_call
+    """Whether the error of a run is that of a call, or one contains the message of the other."""
+    one, other = error[:MAX_ERROR], of_call[:MAX_ERROR]
+    return one == other or _contains(error, other) or _contains(of_call, one)
+
+
+def _contains(error: str, part: str) -> bool:
+    message = part.partition(": ")[2] if error_class_of(part) else part
     return len(message) >= _MIN_MESSAGE and message in error
 
 

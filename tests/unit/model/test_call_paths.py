@@ -49,6 +49,38 @@ def test_the_runs_error_is_found_below_a_caller_that_did_not_fail() -> None:
     assert failing(calls, error="Job failed: bad row 17") == ["a1", "t1"]
 
 
+def test_the_failing_path_includes_a_call_that_failed_in_another_way_and_ended_its_caller() -> None:
+    calls = [
+        call("a1", kind="agent", takes=100, status="failed", error="ResearchFailed: no prices for Monday"),
+        call("a2", kind="agent", at=5, takes=90, status="failed", error="gave up", parent="a1"),
+        call("t1", at=10, takes=5, status="failed", error="Timeout", parent="a2"),
+        call("t2", at=20, takes=5, status="failed", error="Timeout", parent="a2"),
+    ]
+
+    assert failing(calls, error="ResearchFailed: no prices for Monday") == ["a1", "a2", "t2"]
+
+
+def test_a_failure_after_which_its_caller_resumed_is_on_no_failing_path() -> None:
+    calls = [
+        call("a1", kind="agent", takes=100, status="failed", error="ResearchFailed: no prices for Monday"),
+        call("t1", at=10, takes=5, status="failed", error="Timeout", parent="a1"),
+        call("t2", at=20, takes=5, parent="a1"),
+    ]
+
+    assert failing(calls, error="ResearchFailed: no prices for Monday") == ["a1"]
+
+
+def test_the_failing_path_leads_to_a_call_whose_error_has_more_lines_than_that_of_the_run() -> None:
+    error = "PermissionDenied: may not insert into prices"
+    calls = [
+        call("a1", kind="agent", takes=100, status="failed", error=error),
+        call("t1", at=10, takes=5, status="failed", error=f"{error}\n  at line 3", parent="a1"),
+        call("t2", at=30, takes=50, parent="a1"),
+    ]
+
+    assert failing(calls, error=error) == ["a1", "t1"]
+
+
 def test_without_the_runs_error_the_failing_path_follows_the_calls_that_failed_last() -> None:
     calls = [
         call("a1", kind="agent", takes=10, status="failed"),

@@ -1,6 +1,6 @@
 /** Calls worth a jump: where failures began, and the longest call. */
 
-import { endAt, isLeaf } from "./call-tree.js";
+import { childrenOf, endAt, isLeaf } from "./call-tree.js";
 
 /** @import { CallTree } from "./call-tree.js" */
 /** @import { Failure } from "./types.js" */
@@ -16,10 +16,12 @@ export function failuresOf({ calls, parents }) {
 }
 
 /**
- * The call whose failure is that of the run, of several the last one, and the calls above it.
+ * The call whose failure is that of the run, of several the last one, the calls above it, and those in it whose failures
+ * it passed on.
  * @param {CallTree} tree @param {Failure | null} failure
  */
-export function failingPath({ calls, parents }, failure) {
+export function failingPath(tree, failure) {
+  const { calls, parents } = tree;
   /** @type {Set<number>} */
   const path = new Set();
   if (!failure?.call) return path;
@@ -31,8 +33,24 @@ export function failingPath({ calls, parents }, failure) {
       call.kind === kind &&
       call.agent_name === agent,
   );
+  for (let cause = at; cause >= 0; cause = causeOf(tree, cause)) path.add(cause);
   for (; at >= 0; at = parents[at] ?? -1) path.add(at);
   return path;
+}
+
+/**
+ * The call in this one that failed last, if no other began after it: then its failure has not been handled.
+ * @param {CallTree} tree @param {number} caller @returns {number} -1 without one
+ */
+function causeOf(tree, caller) {
+  const { calls, starts } = tree;
+  const below = childrenOf(tree, caller);
+  const ended = (/** @type {number} */ at) => endAt(tree, at, Infinity);
+  let cause = -1;
+  for (const at of below)
+    if (calls[at]?.status === "failed" && (cause < 0 || ended(at) >= ended(cause))) cause = at;
+  const isHandled = below.some((at) => at !== cause && (starts[at] ?? 0) >= ended(cause));
+  return isHandled ? -1 : cause;
 }
 
 /**
