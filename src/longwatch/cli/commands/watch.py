@@ -26,7 +26,7 @@ from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.call_selection import OutlineOptions
-from longwatch.model.failures import FAILED_STATUSES, failure_of
+from longwatch.model.failures import FAILED_STATUSES, failure_of, first_line
 from longwatch.model.prices import Prices
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
@@ -241,7 +241,8 @@ def ending_text(
     ended = f"{_ENDED.get(outcome.status.value, 'ended')}{failed_in}"
     if outcome.ended_between is not None:
         ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
-    return f"run {name} {ended}{': ' if message else ''}{message}"
+    problem = clean(first_line(outcome.message or ""))
+    return f"run {name} {ended}{': ' if problem else ''}{problem}"
 
 
 _ENDED = {

@@ -22,6 +22,10 @@ COMPACT_ROWS = 24  # a lower screen shows only the duration and what needs atten
 _LABEL_COLUMNS = 10
 _MOST_FACT_LINES = 4  # on a screen
 _COMPACT_FACTS = frozenset({"attempt", "duration", "ran"})
+_USAGE_OF_AGENTS = ""  # the label of these lines, which continue the usage
+# What the header of a screen leaves out until it fits its share; the calls below matter more.
+_LEAST_IMPORTANT = (_USAGE_OF_AGENTS, "producers", "kind", "ended", "events", "session", "user", "usage")
+_SHARE = 0.4  # of the lines of a screen
 
 
 def header(
@@ -40,7 +44,7 @@ def header(
 
     `agents` is the usage of each agent, if the run lacks its calls.
 
-    With the `rows` of a screen, long facts are cut, and a low screen shows only those that matter most.
+    With the `rows` of a screen, long facts are cut, and those that matter least are left out.
     """
     summary = run.summary
     symbol, style = STATUS_LOOKS[summary.status]
@@ -60,16 +64,33 @@ def header(
     if rows is not None and rows < COMPACT_ROWS:
         facts = [fact for fact in facts if fact[0] in _COMPACT_FACTS or fact[2] in ("warn", "bad")]
     columns = max([_LABEL_COLUMNS, *(len(label) + 1 for label, _, _ in facts)])
-    most = None if rows is None else min(_MOST_FACT_LINES, max(1, rows // 8))
-    for label, text, style in facts:
-        parts = list(wrap_text(text, (width or 10_000) - columns))
-        if most is not None and len(parts) > most:
-            parts = [*parts[: most - 1], fit(" ".join(parts[most - 1 :]), (width or 10_000) - columns)]
+    wrapped = [
+        (label, _wrapped(text, (width or 10_000) - columns, rows), style) for label, text, style in facts
+    ]
+    for label, parts, style in wrapped if rows is None else _fitting(wrapped, rows * _SHARE - len(lines)):
         for number, part in enumerate(parts):
             lines.append(
                 [Segment((label if number == 0 else "").ljust(columns), "dim"), Segment(part, style)]
             )
     return lines
+
+
+def _wrapped(text: str, columns: int, rows: int | None) -> list[str]:
+    """The lines of a fact; on a screen the last of them is cut."""
+    parts = [part for line in text.split("\n") for part in wrap_text(line, columns)]
+    most = len(parts) if rows is None else min(_MOST_FACT_LINES, max(1, rows // 8))
+    return parts if len(parts) <= most else [*parts[: most - 1], fit(" ".join(parts[most - 1 :]), columns)]
+
+
+def _fitting(
+    facts: Sequence[tuple[str, list[str], str]], most: float
+) -> Sequence[tuple[str, list[str], str]]:
+    """As many facts as fit into so many lines, in their order."""
+    for least in _LEAST_IMPORTANT:
+        if sum(len(parts) for _, parts, _ in facts) <= most:
+            break
+        facts = [fact for fact in facts if fact[0] != least]
+    return facts
 
 
 def _attempt_facts(attempt: tuple[int, int] | None) -> Iterator[tuple[str, str, str]]:
@@ -122,7 +143,7 @@ def _facts(
         if condition.name != "waiting":
             yield condition.name, clean(condition.message), "warn"
     if summary.error:
-        yield "error", clean(summary.error), "bad"
+        yield "error", "\n".join(map(clean, summary.error.splitlines())), "bad"
 
 
 def _usage_of_agents(used: Mapping[str, Usage], prices: Prices) -> Iterator[tuple[str, str, str]]:
@@ -130,9 +151,9 @@ def _usage_of_agents(used: Mapping[str, Usage], prices: Prices) -> Iterator[tupl
     agents = sorted(used.items(), key=lambda pair: -pair[1].total_tokens)
     if len(agents) > 1:
         for name, usage in agents[:MOST_AGENTS]:
-            yield "", f"{clean(name)}: {usage_text(usage, prices)}", "dim"
+            yield _USAGE_OF_AGENTS, f"{clean(name)}: {usage_text(usage, prices)}", "dim"
     if len(agents) > MOST_AGENTS:
-        yield "", f"and {len(agents) - MOST_AGENTS:,} more agents", "dim"
+        yield _USAGE_OF_AGENTS, f"and {len(agents) - MOST_AGENTS:,} more agents", "dim"
 
 
 def _times(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, str, str]]:

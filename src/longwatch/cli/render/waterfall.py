@@ -15,6 +15,7 @@ from longwatch.model.call_outline import CallSpan, Outline, OutlineRow, RowKind,
 from longwatch.model.call_selection import OutlineOptions
 from longwatch.model.call_tree import CallTree
 from longwatch.model.calls import ABANDONED
+from longwatch.model.failures import first_line
 from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Call, Run, RunSummary, Status
 from longwatch.model.run_outline import error_of_call, lines_of, run_outline
@@ -243,7 +244,7 @@ def _error_line(row: OutlineRow, problem: str, columns: int) -> StyledLine:
     below = "│" if row.has_rows_below else " "
     rails = _rails(row, columns, continued=True)
     room = max(8, columns - columns_of(rails) - 2)
-    return [Segment(f"{rails}{below} ", "dim"), Segment(fit(clean(problem), room), "bad")]
+    return [Segment(f"{rails}{below} ", "dim"), Segment(fit(clean(first_line(problem)), room), "bad")]
 
 
 def _call_name(call: Call, prices: Prices) -> str:

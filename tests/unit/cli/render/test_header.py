@@ -13,7 +13,7 @@ from longwatch.cli.render.text import columns_of
 from longwatch.errors import InvalidInput
 from longwatch.model.event import Event
 from longwatch.model.run import Condition, Run, fold
-from tests.unit.cli.samples import START_MS, again, failing, killed, research, session
+from tests.unit.cli.samples import START_MS, Story, again, failing, killed, research, session
 
 
 def run_of(events: list[Event]) -> Run:
@@ -59,6 +59,33 @@ def test_success_with_warnings_is_counted_in_the_header() -> None:
 
 def test_an_error_is_shown_in_the_header() -> None:
     assert shown(failing(), now_ms=START_MS + 200_000)[-1] == "error     ValueError: no rows"
+
+
+def test_each_line_of_an_error_is_a_line_of_the_header() -> None:
+    story = Story()
+    story.add("workflow_error", {"error_message": "ValueError: no rows\n  in \x1b[1mprices"})
+
+    lines = shown(story.events, now_ms=START_MS)
+
+    assert lines[-2:] == ["error     ValueError: no rows", "          in \\x1b[1mprices"]
+
+
+@pytest.mark.parametrize("rows", [24, 30])
+def test_the_header_leaves_most_of_a_screen_to_the_calls(rows: int) -> None:
+    story = Story()
+    story.add("workflow_start", {"name": "nightly", "tags": ["nightly"]})
+    for number, agent in enumerate(("reader", "writer", "planner", "fetcher")):
+        call = {"model": "m-1", "input_tokens": 100, "output_tokens": 20}
+        story.add("model_call", {**call, "status": "started"}, agent=agent, call=f"m{number}")
+        story.add("model_call", {**call, "status": "completed"}, after=9, agent=agent, call=f"m{number}")
+    story.add("workflow_error", {"error_message": "ValueError: no rows"})
+
+    lines = header(run_of(story.events), now_ms=START_MS, width=80, zone=UTC, rows=rows)
+
+    text = "\n".join(paint(line, colour=False) for line in lines)
+    assert len(lines) <= rows * 0.4
+    assert [word for word in ("duration", "usage", "started", "error") if word not in text] == []
+    assert "planner: " not in text
 
 
 def test_a_run_that_died_shows_the_interval_and_no_end() -> None:

@@ -46,6 +46,13 @@ def test_a_phone_shows_the_same_with_shorter_bars() -> None:
     assert lines[4].startswith("├ ✗ web.search #1       3.0 s ")
 
 
+def test_a_row_shows_the_first_line_of_an_error() -> None:
+    story = Story()
+    story.tool("publish", agent="writer", call="t1", takes=5, error="refused\n  at line 3")
+
+    assert shown(story.events, 60)[-1] == "  refused"
+
+
 def with_models() -> list[Event]:
     story = Story()
     story.add("workflow_start", {"name": "answer"})
