@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,10 +117,7 @@ def test_a_changed_snapshot_and_a_damaged_file_are_not_used(
 ) -> None:
     journal.append(ENDED)
     snapshots.save(folded(ENDED), "details", "prices", BODY)
-    connection = sqlite3.connect(snapshots.path)
-    connection.execute("UPDATE snapshots SET body = ?", (b"what a reader showz",))
-    connection.commit()
-    connection.close()
+    change(snapshots.path, "UPDATE snapshots SET body = CAST('what a reader showz' AS BLOB)")
 
     assert find(journal, snapshots) is None
 
@@ -130,6 +128,32 @@ def test_a_changed_snapshot_and_a_damaged_file_are_not_used(
     again.save(folded(ENDED), "details", "prices", BODY)
     assert find(journal, again) == BODY
     again.close()
+
+
+def test_a_lost_event_makes_a_snapshot_invalid(journal: SqliteJournal, snapshots: RunSnapshots) -> None:
+    journal.append(ENDED)
+    snapshots.save(folded(ENDED), "details", "prices", BODY)
+    change(journal.path, "DELETE FROM events WHERE type = 'note'")
+
+    assert find(journal, snapshots) is None
+
+
+def test_a_body_of_another_view_is_not_used(journal: SqliteJournal, snapshots: RunSnapshots) -> None:
+    journal.append(ENDED)
+    snapshots.save(folded(ENDED), "details", "prices", BODY)
+    snapshots.save(folded(ENDED), "outline", "prices", b"what another reader shows")
+    change(
+        snapshots.path,
+        "UPDATE snapshots SET (body, digest) = (SELECT body, digest FROM snapshots WHERE view = 'outline')",
+    )
+
+    assert find(journal, snapshots) is None
+
+
+def change(path: Path, statement: str) -> None:
+    """Change a file as damage or another program would."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
 
 
 def test_prune_deletes_the_snapshots(journal: SqliteJournal, snapshots: RunSnapshots) -> None:

@@ -26,6 +26,7 @@ from longwatch.journal.sqlite.heartbeats import (
 )
 from longwatch.journal.sqlite.queries import (
     ANY_TTL,
+    COUNT_EVENTS,
     LAST_ARRIVAL,
     READ,
     READ_ARRIVALS,
@@ -342,6 +343,10 @@ class SqliteJournal(ClosesOnExit):
     def has_expiring_events(self) -> bool:
         """Whether any event will expire, without a change of the summary of its run."""
         return bool(self._database.fetch(ANY_TTL))
+
+    def count_events(self, run_id: str) -> int:
+        """How many events of the run are stored, from the index that reading it uses."""
+        return int(self._database.fetch(COUNT_EVENTS, (run_id,))[0][0])
 
     def _merge_run(
         self, connection: sqlite3.Connection, run_id: str, part: RunSummary, before: str | None

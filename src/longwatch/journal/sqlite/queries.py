@@ -32,6 +32,8 @@ READ_LAST = f"""
         ORDER BY occurred_at DESC, ifnull(producer, '') DESC, ifnull(number, 0) DESC, event_id DESC
         LIMIT :limit)"""
 LAST_ARRIVAL = "SELECT last_position FROM arrivals"
+COUNT_EVENTS = "SELECT count(*) FROM events WHERE run_id = ?"
+
 ANY_TTL = "SELECT 1 FROM events WHERE ttl IS NOT NULL LIMIT 1"
 NEXT_ARRIVALS = "UPDATE arrivals SET last_position = last_position + ? RETURNING last_position"
 READ_BY_ID = f"SELECT {RAW_COLUMNS} FROM events WHERE event_id = ?"

@@ -1,8 +1,9 @@
 """Views of large runs that have ended, in a file beside a SQLite journal that can be deleted at any time.
 
 Appends never write it. A reader that has folded a large run stores the view that it has made, and a later one
-needs neither the events nor the fold. A snapshot is valid for one summary of the run: that counts the events,
-so an event that is added or deleted makes the snapshot invalid. So does damage, by a digest of the snapshot.
+needs neither the events nor the fold. A snapshot is valid for one summary of the run and the number of events
+that it states: an event that is added or deleted makes the snapshot invalid, and so does one that was lost. A
+digest of the snapshot shows damage to it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 SCHEMA = Schema(  # "lwv1"
     application_id=0x6C77_7631, package="longwatch.journal.sqlite", folder="snapshot_migrations"
 )
-VERSION = 1  # of what readers store; grows when they would store something else
+VERSION = 2  # of what readers store; grows when they would store something else
 LARGE_EVENTS = 20_000  # a smaller run is folded in less than a second
 MAX_SNAPSHOTS = 100
 
@@ -66,9 +67,10 @@ class RunSnapshots:
         if not rows:
             return None
         state, digest, body = rows[0]
-        if state != _state_of(run, depends_on) or digest != sha256(body).hexdigest():
+        if state != _state_of(run, depends_on) or digest != _digest_of(run, view, state, body):
             return None
-        return bytes(body)
+        # The journal may have lost events since. The reader reports that, so it reads those that are left.
+        return bytes(body) if self._journal.count_events(run.run_id) == run.events else None
 
     def save(self, run: Run, view: str, depends_on: str, body: bytes) -> None:
         """Store the view, unless the journal has other events of the run, or some that will expire."""
@@ -81,8 +83,9 @@ class RunSnapshots:
             if self._journal.has_expiring_events():
                 return
             state = _state_of(stored, depends_on)
+            digest = _digest_of(stored, view, state, body)
             with self._database.writing() as connection:
-                connection.execute(SAVE, (run.run_id, view, state, sha256(body).hexdigest(), body))
+                connection.execute(SAVE, (run.run_id, view, state, digest, body))
                 connection.execute(LIMIT, (MAX_SNAPSHOTS,))
             if self._journal.find_run(run.run_id) is None:  # it was deleted meanwhile
                 self._discard()
@@ -113,3 +116,8 @@ def is_eligible(run: RunSummary) -> bool:
 def _state_of(run: RunSummary, depends_on: str) -> str:
     parts = (version("longwatch"), str(VERSION), encode_run(run), depends_on)
     return sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _digest_of(run: RunSummary, view: str, state: str, body: bytes) -> str:
+    """Of the whole row: a body that is sound belongs to it."""
+    return sha256("\n".join((run.run_id, view, state, "")).encode() + body).hexdigest()

@@ -87,7 +87,7 @@ def test_a_stored_outline_is_printed_like_a_new_one(path: Path, run: str, option
 def test_the_events_are_not_read_again(path: Path, run: str) -> None:
     first = shown(path, run, [])
     with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM events")
+        connection.execute("UPDATE events SET type = 'note', payload = '{}'")
     connection.close()
 
     assert shown(path, run, []) == first
