@@ -21,6 +21,7 @@ import { repeatsOf } from "../../src/longwatch/server/page/viewer/app/repeats.js
 import { retriesOf } from "../../src/longwatch/server/page/viewer/app/retries.js";
 import { stretchAround } from "../../src/longwatch/server/page/viewer/app/time-scale.js";
 import { TimelineFacts } from "../../src/longwatch/server/page/viewer/app/timeline-facts.js";
+import { repeatedStatus } from "../../src/longwatch/server/page/viewer/app/timeline-row.js";
 import {
   TimelineLayout,
   positionOf,
@@ -106,6 +107,18 @@ test("four siblings of the same kind, name and agent are one row with count, fai
   assert.equal(group?.failed, 1);
   assert.equal(group?.medianMs, 7);
   assert.equal(repeats.has(tree.indexes.get("other") ?? -1), false);
+});
+
+test("a group states how many of its calls were abandoned", () => {
+  const calls = [agent("a"), ...searches()];
+  calls[2] = { ...calls[2], ...failed };
+  calls[3] = { ...calls[3], status: "abandoned", ended_at: null, duration_ms: null };
+  const { tree, repeats } = new TimelineFacts(calls, RUN, 100);
+
+  const group = repeats.get(tree.indexes.get("s0") ?? -1);
+
+  assert.deepEqual([group?.failed, group?.abandoned], [1, 1]);
+  assert.equal(repeatedStatus(/** @type {any} */ (group)), "abandoned");
 });
 
 for (const [about, calls] of /** @type {[string, ReturnType<typeof call>[]][]} */ ([

@@ -1,5 +1,6 @@
 /** Repeated siblings, which a tree shows as one row: calls with the same caller, kind, name and agent. As in Python. */
 
+import { ABANDONED } from "../core/calls.js";
 import { addTo } from "../core/groups.js";
 
 /** @import { CallTree } from "./call-tree.js" */
@@ -11,6 +12,7 @@ export const LEAST_REPEATS = 4;
  * @property {string} key the same in later versions of the run
  * @property {number[]} members indexes in the tree, in the order they began
  * @property {number} failed
+ * @property {number} abandoned
  * @property {number | null} medianMs of the calls with a known duration
  */
 
@@ -42,10 +44,12 @@ function groupOf({ calls, parents }, members) {
   const { kind, name, agent_name: agent } = /** @type {import("./types.js").Call} */ (calls[first]);
   const parent = calls[parents[first] ?? -1]?.call_id ?? null;
   const all = members.flatMap((member) => calls[member] ?? []);
+  const count = (/** @type {string} */ word) => all.filter(({ status }) => status === word).length;
   return {
     key: `repeats ${JSON.stringify([parent, kind, name, agent])}`,
     members,
-    failed: all.filter(({ status }) => status === "failed").length,
+    failed: count("failed"),
+    abandoned: count(ABANDONED),
     medianMs: median(all.flatMap(({ duration_ms: took }) => (took === null ? [] : [took]))),
   };
 }

@@ -36,7 +36,7 @@ const GLYPHS = /** @type {Record<string, string>} */ ({ model: "model", wait: "w
 /** Everything that the drawing of a row depends on, except the visible time and the search. @param {Row} row @param {Chart} chart */
 export function rowKey({ id, call, at, depth, hasMore, isOpen, repeats }, { facts, ...chart }) {
   const grows = call.ended_at === null && !repeats ? chart.openEnd : "";
-  const members = repeats ? `${repeats.members.length} ${repeats.failed}` : "";
+  const members = repeats ? `${repeats.members.length} ${repeats.failed} ${repeats.abandoned}` : "";
   const path = chart.showsPath && isOnPath({ at, repeats }, facts);
   const tries = facts.retries.get(at)?.number;
   return [id, call.status, depth, hasMore, isOpen, call.cost, members, grows, path, tries].join(
@@ -103,19 +103,23 @@ function took({ kind, status, duration_ms: ms }) {
   return kind === "wait" ? "waiting" : "running";
 }
 
-/** `× 212`, `9 failed`, `p50 1.2 s` @param {Repeats} repeats */
-function repeatsText({ members, failed, medianMs }) {
+/** `× 212`, `9 failed`, `1 abandoned`, `p50 1.2 s` @param {Repeats} repeats */
+function repeatsText({ members, failed, abandoned, medianMs }) {
   return [
     span("repeat-count nums", `× ${numberText(members.length)}`),
     failed ? span("failed-count is-failed nums", `${numberText(failed)} failed`) : null,
+    abandoned
+      ? span("failed-count is-abandoned nums", `${numberText(abandoned)} ${ABANDONED}`)
+      : null,
     medianMs === null ? null : span("dim took nums", `p50 ${durationText(medianMs)}`),
   ];
 }
 
-/** @param {Repeats} repeats */
-function repeatedStatus({ members, failed }) {
-  if (!failed) return "completed";
-  return failed === members.length ? "failed" : "partial";
+/** Failed if all failed, else abandoned if one is, else partial if one failed. @param {Repeats} repeats */
+export function repeatedStatus({ members, failed, abandoned }) {
+  if (failed === members.length) return "failed";
+  if (abandoned) return ABANDONED;
+  return failed ? "partial" : "completed";
 }
 
 /** `try 2`, which selects the first one. @param {Row} row @param {Chart} chart */
