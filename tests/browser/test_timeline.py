@@ -62,6 +62,7 @@ def served(folder: Path) -> Iterator[Served]:
     with SqliteJournal(folder / "runs.db") as journal:
         journal.append(long_run("wf-long", at=now_ms() - 600_000).events)
         journal.append(long_run("wf-open", at=now_ms() - 92_000, ends=False).events)
+        journal.append(nested_run(40).events)
     served = Served(folder / "runs.db")
     served.start()
     yield served
@@ -311,3 +312,31 @@ def test_the_report_has_the_same_timeline(served: Served, open_page: OpenPage, t
     expect(report.locator(".bar-row")).to_have_count(len(WHOLE))
     report.keyboard.press("n")
     expect(report.locator("lw-detail")).to_contain_text("Timeout: page 10")
+
+
+def nested_run(levels: int) -> Story:
+    """Agents that call each other, one in another."""
+    story = Story("wf-nested", at=now_ms() - 60_000)
+    story.add("workflow_start", {"kind": "workflow", "name": "nested"})
+    for level in range(levels):
+        caller = f"n{level - 1}" if level else None
+        story.add("agent_start", after=10, agent=f"level{level}", call=f"n{level}", parent=caller)
+    story.add("workflow_complete", {"status": "completed"}, after=10)
+    return story
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_rows_of_a_deep_tree_keep_their_names(served: Served, open_page: OpenPage, width: int) -> None:
+    page = opened(open_page, served, "wf-nested?tab=timeline", width=width)
+    page.locator(".bars").focus()
+
+    page.keyboard.press("End")
+
+    last = page.locator(".bar-row[aria-level='40']")
+    expect(last).to_contain_text("39›")
+    box = last.locator(".bar-name > .cut").bounding_box()
+    column = last.locator(".bar-name").bounding_box()
+    assert box is not None
+    assert column is not None
+    assert box["width"] >= 20
+    assert box["x"] + box["width"] <= column["x"] + column["width"]

@@ -54,6 +54,7 @@ export function drawRow(row, chart) {
       "span",
       { class: "bar-name cut", style: { "--depth": Math.min(depth, DEEPEST) } },
       twist(row, chart),
+      depth > DEEPEST ? span("level dim nums", `${numberText(depth)}›`) : null,
       statusMark(repeats ? repeatedStatus(repeats) : call.status, { quiet: true }),
       kindMark(call.kind),
       span("cut", ...highlight(call.name, chart.pattern)),
@@ -73,7 +74,7 @@ export function drawRow(row, chart) {
   return element;
 }
 
-const DEEPEST = 12; // levels of indentation
+const DEEPEST = 12; // levels of indentation; a deeper row shows its level
 
 /** The symbol of a call that is neither an agent, a tool nor a node. @param {string} kind */
 export function kindMark(kind) {
@@ -109,7 +110,7 @@ function repeatsText({ members, failed, abandoned, medianMs }) {
     span("repeat-count nums", `× ${numberText(members.length)}`),
     failed ? span("failed-count is-failed nums", `${numberText(failed)} failed`) : null,
     abandoned
-      ? span("failed-count is-abandoned nums", `${numberText(abandoned)} ${ABANDONED}`)
+      ? span("abandoned-count is-abandoned nums cut", `${numberText(abandoned)} ${ABANDONED}`)
       : null,
     medianMs === null ? null : span("dim took nums", `p50 ${durationText(medianMs)}`),
   ];
