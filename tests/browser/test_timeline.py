@@ -326,6 +326,13 @@ def nested_run(levels: int) -> Story:
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_the_axis_has_times_besides_the_start(served: Served, open_page: OpenPage, width: int) -> None:
+    page = opened(open_page, served, "wf-nested?tab=timeline", width=width)
+
+    expect(page.locator(".axis > span").nth(1)).to_have_text(re.compile(r"\d+ ms"))
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
 def test_rows_of_a_deep_tree_keep_their_names(served: Served, open_page: OpenPage, width: int) -> None:
     page = opened(open_page, served, "wf-nested?tab=timeline", width=width)
     page.locator(".bars").focus()

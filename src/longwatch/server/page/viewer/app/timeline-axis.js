@@ -10,6 +10,7 @@ import { share, tickTimes } from "./time-scale.js";
 /** @import { Stretch } from "./time-scale.js" */
 
 const TICK_PX = 110;
+const LEAST_TICKS = 3; // on a narrow axis: of fewer, only the one at the start may be in view
 const CHARACTER_PX = 6.2; // of the labels of the strip, which have 16 pixels of padding
 
 export class Axis {
@@ -30,7 +31,7 @@ export class Axis {
    */
   draw(view, start, quiet, now) {
     const width = this.ticks.clientWidth;
-    const moments = tickTimes(view, start, Math.max(2, Math.floor(width / TICK_PX)));
+    const moments = tickTimes(view, start, Math.max(LEAST_TICKS, Math.floor(width / TICK_PX)));
     fill(
       this.ticks,
       ...axisLabels(moments, view, start, width).map(({ at, text, side }) =>
