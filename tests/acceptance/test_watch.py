@@ -354,6 +354,21 @@ def test_ctrl_c_on_a_terminal_leaves_the_last_picture(url: str, writer: Writer) 
     assert "\x1b[?25h" in after_last_erasure  # the cursor is back
 
 
+def test_ctrl_c_on_a_terminal_leaves_the_executions_and_one_line(longwatch: Longwatch, url: str) -> None:
+    job = ["--source", "http", "--wave", "a=http://127.0.0.1:1/job"]  # nothing responds there
+    done = longwatch("executions", "add", "--plan", "p", "--id", "x-1", *job, "--journal", url)
+    assert done.returncode == 0, done.stderr
+    screen = Screen("executions", "watch", "--journal", url, columns=80, lines=24)
+    assert screen.draws("● x-1", "waiting for")
+
+    screen.process.send_signal(signal.SIGINT)
+
+    assert screen.ends() == 130
+    after_last_erasure = screen.drawn.rpartition("\x1b[2K")[2]
+    assert after_last_erasure.count("x-1") == 1
+    assert after_last_erasure.rstrip().endswith("longwatch: watching stopped, the executions continue")
+
+
 @pytest.mark.needs_ministack
 def test_a_run_in_a_table_is_watched_to_its_end(ministack_url: str) -> None:
     with new_table(ministack_url, "workflow") as table:

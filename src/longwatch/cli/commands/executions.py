@@ -269,36 +269,37 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
             return
         view.take(polled)
 
-    with ExitStack() as stack:
-        parts = stack.enter_context(
-            WatchingParts(
-                invocation.settings(),
-                executions_url=url,
-                learned=learned,
-                on_poll=report,
-                redact=redact_text,
-                clock=clock,
+    try:
+        with ExitStack() as stack:
+            parts = stack.enter_context(
+                WatchingParts(
+                    invocation.settings(),
+                    executions_url=url,
+                    learned=learned,
+                    on_poll=report,
+                    redact=redact_text,
+                    clock=clock,
+                )
             )
-        )
-        registry, store = parts.sources, parts.store
-        skipped = unusable_sources({each.source for each in store.open_executions()}, registry)
-        view = stack.enter_context(open_view(output, clock))
-        watcher = parts.watcher(on_tick=view.tick, skipped=skipped)
-        found = [each for each in store.open_executions() if not each.closed]
-        seen_open.update(each.key for each in found)
-        view.begin(found)
-        try:
-            with stopped_by_signals():
-                if once:
-                    watcher.poll_due()
-                else:
-                    watcher.run(until_idle=True)
-        except KeyboardInterrupt:
-            return report_interrupt("watching stopped, the executions continue")
-        finally:
-            parts.poller.release_leases()
-        is_open = any(not each.closed for each in store.open_executions())
-        view.finish()
+            registry, store = parts.sources, parts.store
+            skipped = unusable_sources({each.source for each in store.open_executions()}, registry)
+            view = stack.enter_context(open_view(output, clock))
+            watcher = parts.watcher(on_tick=view.tick, skipped=skipped)
+            found = [each for each in store.open_executions() if not each.closed]
+            seen_open.update(each.key for each in found)
+            view.begin(found)
+            try:
+                with stopped_by_signals():
+                    if once:
+                        watcher.poll_due()
+                    else:
+                        watcher.run(until_idle=True)
+            finally:
+                parts.poller.release_leases()
+            is_open = any(not each.closed for each in store.open_executions())
+            view.finish()
+    except KeyboardInterrupt:  # once the view is closed: it would draw over the message
+        return report_interrupt("watching stopped, the executions continue")
     if any(status is not Status.SUCCEEDED for status in ended):
         return ExitCode.FAILED
     return ExitCode.STILL_RUNNING if is_open else ExitCode.SUCCEEDED
