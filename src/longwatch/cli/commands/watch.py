@@ -14,6 +14,7 @@ from longwatch.cli.commands.show import remark_left_out, run_lines
 from longwatch.cli.exit_codes import ExitCode, of_watch
 from longwatch.cli.follow_run import View, WatchResult, follow_run
 from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
+from longwatch.cli.render.event_line import LONGEST_TEXT
 from longwatch.cli.render.run_views import LineView, PictureView, print_json_lines, screen, text_printer
 from longwatch.cli.render.terminal import Terminal, remark
 from longwatch.cli.render.text import clean
@@ -26,7 +27,8 @@ from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.call_selection import OutlineOptions
-from longwatch.model.failures import FAILED_STATUSES, failure_of, first_line
+from longwatch.model.failures import FAILED_STATUSES, failure_of
+from longwatch.model.preview import one_line
 from longwatch.model.prices import Prices
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
@@ -241,7 +243,7 @@ def ending_text(
     ended = f"{_ENDED.get(outcome.status.value, 'ended')}{failed_in}"
     if outcome.ended_between is not None:
         ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
-    problem = clean(first_line(outcome.message or ""))
+    problem = clean(one_line(outcome.message or "", LONGEST_TEXT))
     return f"run {name} {ended}{': ' if problem else ''}{problem}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from longwatch.cli.render.bars import Scale
+from longwatch.cli.render.event_line import LONGEST_TEXT
 from longwatch.cli.render.styles import STATUS_LOOKS, Look, Segment, StyledLine, call_look
 from longwatch.cli.render.text import clean, columns_of, count_text, fit, pad
 from longwatch.cli.render.times import duration_text
@@ -15,7 +16,7 @@ from longwatch.model.call_outline import CallSpan, Outline, OutlineRow, RowKind,
 from longwatch.model.call_selection import OutlineOptions
 from longwatch.model.call_tree import CallTree
 from longwatch.model.calls import ABANDONED
-from longwatch.model.failures import first_line
+from longwatch.model.preview import one_line
 from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.run import Call, Run, RunSummary, Status
 from longwatch.model.run_outline import error_of_call, lines_of, run_outline
@@ -244,7 +245,10 @@ def _error_line(row: OutlineRow, problem: str, columns: int) -> StyledLine:
     below = "│" if row.has_rows_below else " "
     rails = _rails(row, columns, continued=True)
     room = max(8, columns - columns_of(rails) - 2)
-    return [Segment(f"{rails}{below} ", "dim"), Segment(fit(clean(first_line(problem)), room), "bad")]
+    return [
+        Segment(f"{rails}{below} ", "dim"),
+        Segment(fit(clean(one_line(problem, LONGEST_TEXT)), room), "bad"),
+    ]
 
 
 def _call_name(call: Call, prices: Prices) -> str:

@@ -40,6 +40,7 @@ CASES = [
         5,
         f"run wf-1 died {between_text(0, None, now_ms=0)}: Process 7 exited.",
     ),
+    (WatchResult(Status.FAILED, message="no rows\n  in prices"), 1, "run wf-1 failed: no rows in prices"),
     (
         WatchResult(Status.RUNNING, error="no answer"),
         3,

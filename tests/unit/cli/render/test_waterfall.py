@@ -46,11 +46,11 @@ def test_a_phone_shows_the_same_with_shorter_bars() -> None:
     assert lines[4].startswith("├ ✗ web.search #1       3.0 s ")
 
 
-def test_a_row_shows_the_first_line_of_an_error() -> None:
+def test_an_error_is_one_line_below_its_row() -> None:
     story = Story()
     story.tool("publish", agent="writer", call="t1", takes=5, error="refused\n  at line 3")
 
-    assert shown(story.events, 60)[-1] == "  refused"
+    assert shown(story.events, 60)[-1] == "  refused at line 3"
 
 
 def with_models() -> list[Event]:
