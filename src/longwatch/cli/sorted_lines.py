@@ -16,8 +16,8 @@ from typing import IO
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event, Order
 
-SORTED_EVENTS = 5_000  # of one part
-SPOOLED_BYTES = 4 * 1024 * 1024  # lines that stay in memory
+SORTED_EVENTS = 2_000  # of one part
+SPOOLED_BYTES = 1024 * 1024  # of lines that stay in memory
 READ_BYTES = 64 * 1024
 
 
