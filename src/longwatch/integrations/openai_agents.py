@@ -3,6 +3,7 @@
 Two public hooks complement each other. A trace processor is called in the context of each agent and tool, so
 what runs inside belongs to it. Run hooks have what spans lack: the arguments of a tool before it runs, the
 messages and the model of a request, and the output of an agent; the methods of `Runner` pass them on.
+`untraced_spans` completes the first while tracing is disabled.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from agents.models import get_default_model
 from agents.run_state import RunState
 from agents.tracing import Span, Trace, TracingProcessor
 
+from longwatch.integrations.untraced_spans import show_untraced_spans
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.calls import report_fault
@@ -51,6 +53,7 @@ class RunnerCall:
         self.is_streamed = False
         self.open_model: ModelCall | None = None
         self.response_model: str | None = None
+        self.model_error: str | None = None
         self.error: str | None = None
         self._run: ActiveRun | None = None
         self._scope: Token[RecordingScope | None] | None = None
@@ -81,7 +84,7 @@ class RunnerCall:
     def end(self, result: object = None, error: BaseException | None = None) -> None:
         """End the model call and the run that are still open. Never raises."""
         try:
-            self.fail_model(error or "the end of the call was not reported")
+            self.fail_model(error)
             run, self._run = self._run, None
             if run is None:
                 return
@@ -96,11 +99,11 @@ class RunnerCall:
         except Exception as fault:  # noqa: BLE001
             report_fault(fault)
 
-    def fail_model(self, error: BaseException | str) -> None:
-        """Fail the model call if it is still open."""
+    def fail_model(self, error: BaseException | None = None) -> None:
+        """Fail the model call if it is still open. The exception says more than the error of its span."""
         call, self.open_model = self.open_model, None
         if call is not None:
-            call.fail(error)
+            call.fail(error or self.model_error or "the end of the call was not reported")
 
 
 _current: ContextVar[RunnerCall | None] = ContextVar("longwatch_openai_agents", default=None)
@@ -175,8 +178,7 @@ class RecordingProcessor(TracingProcessor):
             runner.error = error
         elif data.type in ("response", "generation"):
             runner.response_model = getattr(getattr(data, "response", None), "model", None)
-            if error is not None:
-                runner.fail_model(error)
+            runner.model_error = error  # the SDK may retry
 
 
 def _begin_call(data: Any, outer: RecordingScope) -> OpenCall | None:
@@ -281,7 +283,8 @@ class RecordingHooks(RunHooks[Any]):
         }
         tools = [tool.name for tool in agent.tools]
         instructions = [{"role": "system", "content": system_prompt}] if system_prompt else []
-        self._runner.response_model = None
+        self._runner.fail_model()
+        self._runner.response_model = self._runner.model_error = None
         self._runner.open_model = begin_model_call(
             model if isinstance(model, str) else str(getattr(model, "model", type(model).__name__)),
             recorded_by="openai_agents",
@@ -441,7 +444,9 @@ def install() -> None:
     if _is_installed:
         return
     _is_installed = True
-    add_trace_processor(RecordingProcessor())
+    processor = RecordingProcessor()
+    add_trace_processor(processor)
+    show_untraced_spans(processor, lambda: _current.get() is not None)
     wrappers = {"run": _record_run, "run_sync": _record_run_sync, "run_streamed": _record_run_streamed}
     for name, wrapper in wrappers.items():
         setattr(Runner, name, classmethod(wrapper(Runner.__dict__[name].__func__)))

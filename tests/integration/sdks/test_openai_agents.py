@@ -15,10 +15,13 @@ from agents import (
     RunConfig,
     RunHooks,
     Runner,
+    add_trace_processor,
     function_tool,
     input_guardrail,
 )
+from agents.exceptions import UserError
 from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.tracing import TracingProcessor
 from agents.usage import Usage
 
 import longwatch
@@ -279,33 +282,71 @@ def test_a_synchronous_run_in_a_thread_is_recorded(recorded: Recorded) -> None:
     assert recorded.tree() == ["agent Calculator completed", "  model ScriptedModel completed"]
 
 
+class SpanCounter(TracingProcessor):
+    """Counts the spans that the SDK exports."""
+
+    def __init__(self) -> None:
+        self.spans = 0
+
+    def on_trace_start(self, trace: Any) -> None: ...
+    def on_trace_end(self, trace: Any) -> None: ...
+    def on_span_end(self, span: Any) -> None: ...
+    def shutdown(self) -> None: ...
+    def force_flush(self) -> None: ...
+
+    def on_span_start(self, span: Any) -> None:
+        self.spans += 1
+
+
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_with_tracing_disabled_models_are_recorded_and_nothing_breaks(
+async def test_with_tracing_disabled_the_same_is_recorded_and_nothing_is_exported(
     recorded: Recorded, is_streamed: bool
 ) -> None:
-    agent = calculator([calls("add", {"a": 1, "b": 2})], [assistant_message("3")])
+    exported = SpanCounter()
+    add_trace_processor(exported)
+    inner = Agent(name="Adder", model=scripted([assistant_message("3")]))
+    tools: list[Any] = [multiply, inner.as_tool("ask", "Ask")]
+    steps = [
+        [calls("multiply", {"a": 2, "b": 3}), calls("ask", {"input": "1 + 2?"})],
+        [assistant_message("9")],
+    ]
+    agent = Agent(name="Calculator", model=scripted(*steps), tools=tools)
     config = RunConfig(tracing_disabled=True)
 
-    with longwatch.run("report"):
-        if is_streamed:
-            streamed = Runner.run_streamed(agent, "1 + 2?", run_config=config)
-            async for _ in streamed.stream_events():
-                pass
-            output = streamed.final_output
-        else:
-            output = (await Runner.run(agent, "1 + 2?", run_config=config)).final_output
+    if is_streamed:
+        streamed = Runner.run_streamed(agent, "2 * 3 + 1 + 2?", run_config=config)
+        async for _ in streamed.stream_events():
+            pass
+    else:
+        await Runner.run(agent, "2 * 3 + 1 + 2?", run_config=config)
 
-    assert output == "3"
-    models = [line for line in recorded.tree() if "measure" not in line]
-    assert models == ["model ScriptedModel completed"] * 2
+    assert recorded.tree() == [
+        "agent Calculator completed",
+        "  model ScriptedModel completed",
+        "  tool multiply completed",
+        "  tool ask completed",
+        "    agent Adder completed",
+        "      model ScriptedModel completed",
+        "  model ScriptedModel completed",
+    ]
     assert recorded.events("workflow_complete")
+    assert exported.spans == 0
 
 
-async def test_with_tracing_disabled_a_run_of_its_own_ends(recorded: Recorded) -> None:
+async def test_with_tracing_disabled_failures_and_handoffs_are_recorded(recorded: Recorded) -> None:
+    divider = calculator([calls("divide", {"a": 1, "b": 0})])
+    handoff = function_call("transfer_to_calculator", {}, call_id="h1")
+    triage = Agent(name="Triage", model=scripted([handoff]), handoffs=[divider])
     config = RunConfig(tracing_disabled=True)
 
-    await Runner.run(calculator([assistant_message("3")]), "1 + 2?", run_config=config)
+    with longwatch.run("report"), pytest.raises(UserError):
+        await Runner.run(triage, "1 / 0?", run_config=config)
 
-    assert recorded.tree() == ["model ScriptedModel completed"]
-    [end] = recorded.events("workflow_complete")
-    assert end.payload["result"] == "3"
+    assert recorded.tree() == [
+        "agent Triage completed",
+        "  model ScriptedModel completed",
+        "  node handoff completed",
+        "agent Calculator failed",
+        "  model ScriptedModel completed",
+        "  tool divide failed",
+    ]

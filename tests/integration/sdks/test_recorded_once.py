@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 from agents import Agent as OpenAIAgent
-from agents import ModelSettings, Runner
+from agents import ModelSettings, RunConfig, Runner
 from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 from agents.models.openai_responses import OpenAIResponsesModel
 from langchain_openai import ChatOpenAI
@@ -115,18 +115,22 @@ def test_langchain_failure(recorded: Recorded, server: ModelServer) -> None:
 
 @pytest.mark.parametrize("model", [OpenAIResponsesModel, OpenAIChatCompletionsModel])
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_openai_agents(recorded: Recorded, server: ModelServer, model: Any, is_streamed: bool) -> None:
+@pytest.mark.parametrize("is_traced", [False, True])
+async def test_openai_agents(
+    recorded: Recorded, server: ModelServer, model: Any, is_streamed: bool, is_traced: bool
+) -> None:
     server.add(REPLY)
 
     async with client(server) as plain:
         settings = ModelSettings(include_usage=True)
         agent = OpenAIAgent(name="Guide", model=model("gpt-test", plain), model_settings=settings)
+        config = RunConfig(tracing_disabled=not is_traced)
         with longwatch.run("test"):
             if is_streamed:
-                result = Runner.run_streamed(agent, "Capital of France?")
+                result = Runner.run_streamed(agent, "Capital of France?", run_config=config)
                 assert [event async for event in result.stream_events()]
             else:
-                await Runner.run(agent, "Capital of France?")
+                await Runner.run(agent, "Capital of France?", run_config=config)
 
     check(only_end(recorded, "openai_agents"))
     assert recorded.tree() == ["agent Guide completed", "  model gpt-test completed"]
