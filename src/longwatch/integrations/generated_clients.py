@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,11 +100,16 @@ class ClientLibrary:
         return request
 
     def begin(self, client: Any, options: Any) -> GeneratedClientCall | None:
-        """Record the start of a request; None if it is not a model call, or another layer records it."""
+        """Record the start of a request; None if it is not a model call.
+
+        If another layer records it, this one contributes the time of the first token.
+        """
         try:
-            api = self._api_of(options)
-            if api is None or outer_layer() is not None:
+            api, layer = self._api_of(options), outer_layer()
+            if api is None:
                 return None
+            if layer is not None:
+                return CoveredClientCall(layer, api) if isinstance(layer, ModelCall) else None
             body = options.json_data if isinstance(options.json_data, Mapping) else {}
             call = begin_model_call(
                 str(body.get("model") or "unknown"),
@@ -169,9 +175,12 @@ class GeneratedClientCall(ClientCall):
         response = raw.http_response
         if response.is_closed:
             return self.finish(self._read_body(response))
+        self._track_parsed(raw)
+        return notify_on_close(response, self._on_raw_close, response)
+
+    def _track_parsed(self, raw: Any) -> None:
         _change_class(raw, _parsing_class)
         raw.longwatch_on_parse = self._on_parse
-        return notify_on_close(response, self._on_raw_close, response)
 
     def _on_parse(self, result: Any) -> None:
         if is_stream(result):
@@ -186,6 +195,35 @@ class GeneratedClientCall(ClientCall):
             return self._api.read_response(response.json())
         except Exception:  # noqa: BLE001 - the body was not read, or it is a stream of events
             return ModelResponse()
+
+
+class CoveredClientCall(GeneratedClientCall):
+    """A call that another layer records, which may not see the chunks of its stream."""
+
+    @contextmanager
+    def during_request(self) -> Iterator[None]:
+        yield
+
+    def receive(self, result: Any) -> None:
+        try:
+            if is_stream(result):
+                self.track_stream(result)
+            elif hasattr(result, "http_response") and not result.http_response.is_closed:
+                self._track_parsed(result)
+        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
+            report_fault(error)
+
+    def add_chunk(self, chunk: object) -> None:
+        """Note the first token of the outer call; the other chunks are those of its layer."""
+        try:
+            if self.reader is not None and self.reader.add(chunk):
+                self._call.first_token()
+                self.reader = None
+        except Exception as error:  # noqa: BLE001
+            report_fault(error)
+
+    def finish_stream(self, error: BaseException | None = None) -> None:
+        """The outer layer records the end."""
 
 
 def is_stream(result: Any) -> bool:

@@ -132,7 +132,9 @@ async def test_openai_agents(
             else:
                 await Runner.run(agent, "Capital of France?", run_config=config)
 
-    check(only_end(recorded, "openai_agents"))
+    end = only_end(recorded, "openai_agents")
+    check(end)
+    assert ("time_to_first_token_ms" in end) is is_streamed  # from the client, which sees the chunks
     assert recorded.tree() == ["agent Guide completed", "  model gpt-test completed"]
 
 
