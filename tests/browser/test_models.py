@@ -15,6 +15,7 @@ from tests.browser.server_process import Served
 from tests.browser.test_views import sideways
 
 PRICES = '[prices."large-1"]\ninput = 2\noutput = 8\ncache_read = 0.5\n'
+LINES = "cell => Math.round(cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
 TOTALS = "1,300 tokens in 1 of 3 model calls; $0.0017 for 1 of 3 calls, 2 have no known price"
 
 
@@ -104,6 +105,7 @@ def test_the_list_has_usage_and_the_wait_of_an_open_run(priced: Served, open_pag
 
     expect(row.locator(".run-tokens")).to_have_text("1,300+")
     expect(row.locator(".run-cost")).to_have_text("$0.0017+")
+    assert row.locator(".run-cost").evaluate(LINES) == 1
     expect(row.locator(".run-tokens")).to_have_attribute("title", TOTALS)
     expect(row).to_contain_text("waiting for answer, for ")
 

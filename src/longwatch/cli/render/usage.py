@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 from longwatch.cli.render.text import count_text
 from longwatch.cli.render.times import duration_text
@@ -46,12 +46,10 @@ def _cost_text(sums: UsageTotals) -> str:
 
 def cost_text(cost: Decimal) -> str:
     """`$0.62`, `$1,204.50`; small amounts with two significant digits, `$0.0042`."""
-    if cost >= Decimal("0.995") or not cost:
-        return f"${cost:,.2f}"
-    if cost < Decimal("0.00001"):
+    if 0 < cost < Decimal("0.00001"):
         return "<$0.00001"
-    digits = max(2, 1 - cost.adjusted())
-    return f"${cost:.{digits}f}"
+    digits = max(2, 1 - cost.adjusted()) if 0 < cost < Decimal("0.995") else 2
+    return f"${cost.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,f}"  # as the page rounds
 
 
 def waiting_text(wait: Wait, *, now_ms: int) -> str:

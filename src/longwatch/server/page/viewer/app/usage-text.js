@@ -91,13 +91,15 @@ export function usageBrief(usage) {
 
 /** `$0.62`, `$1,204.50`; small amounts with two significant digits, `$0.0042`. @param {number} cost */
 export function costText(cost) {
+  // A half is rarely exact in binary: 0.000215 is a little less, and is to be rounded up.
+  const raised = cost * (1 + 4 * Number.EPSILON);
   if (cost >= 0.995 || cost === 0) {
-    const [whole, cents] = cost.toFixed(2).split(".");
+    const [whole, cents] = raised.toFixed(2).split(".");
     return `$${numberText(Number(whole))}.${cents}`;
   }
   if (cost < 0.00001) return "<$0.00001";
   const exponent = Number(cost.toExponential().split("e")[1]);
-  return `$${cost.toFixed(Math.max(2, 1 - exponent))}`;
+  return `$${raised.toFixed(Math.max(2, 1 - exponent))}`;
 }
 
 /**
