@@ -121,9 +121,12 @@ def test_litellm_s_file_is_read_in_dollars_for_a_million_tokens() -> None:
 @pytest.mark.parametrize(
     ("models", "mistake"),
     [
-        ({"m": {"input_cost_per_token": "cheap"}}, "'m': input_cost_per_token must be a number"),
+        (
+            {"m": {"input_cost_per_token": "cheap"}},
+            "'m': input_cost_per_token must be a number of US dollars,",
+        ),
         ({"m": {"input_cost_per_token": -1}}, "'m': input_cost_per_token must not be negative"),
-        ({"m": {"input_cost_per_token": True}}, "'m': input_cost_per_token must be a number"),
+        ({"m": {"input_cost_per_token": True}}, "'m': input_cost_per_token must be a number of US dollars,"),
         ({"m": 3}, "'m' must be an object, not int"),
     ],
 )
