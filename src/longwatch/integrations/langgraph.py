@@ -18,7 +18,7 @@ from langgraph.types import Command
 from longwatch.integrations import langchain
 from longwatch.integrations.langchain import STARTING_GRAPH, handler, readable, tracker
 from longwatch.recording.calls import report_fault
-from longwatch.recording.decorators import wrap_function
+from longwatch.recording.decorators import ambient_scope, wrap_function
 from longwatch.recording.open_call import OpenCall
 from longwatch.recording.scope import SCOPE, RecordingScope
 from longwatch.recording.waiting import ActiveWait
@@ -52,7 +52,7 @@ def begin_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> GraphCall | No
     try:
         graph, given, config = _called_with(*args, **kwargs)
         thread_id = (config.get("configurable") or {}).get("thread_id")
-        outer = SCOPE.get()
+        outer = SCOPE.get() or ambient_scope()
         call = GraphCall(thread_id)
         tracker.begin(call, "agent", config.get("run_name") or graph.get_name(), input=readable(given))
         scope = tracker.scope_of(call)

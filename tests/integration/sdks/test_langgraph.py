@@ -18,6 +18,7 @@ from langgraph.types import Command, interrupt
 
 import longwatch
 from longwatch.integrations import langgraph
+from longwatch.recording import decorators
 from tests.integration.sdks.recorded import Recorded
 
 USAGE = {
@@ -246,6 +247,21 @@ def test_an_interrupt_is_a_wait_until_the_graph_is_resumed(recorded: Recorded) -
     assert started.call_id == ended.call_id
     assert started.payload["detail"] == "Deploy?"
     assert [line for line in recorded.tree() if "failed" in line] == []
+
+
+def test_an_interrupt_below_a_recorded_command_is_a_wait_until_the_graph_is_resumed(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decorators, "_ambient_run_id", lambda: "wf-command")
+    graph, config = interrupting_graph(), {"configurable": {"thread_id": "t-3"}}
+
+    graph.invoke({"done": []}, config)
+    graph.invoke(Command(resume="yes"), config)
+
+    assert recorded.run_ids() == ["wf-command"]
+    (started,) = recorded.events("waiting_started")
+    (ended,) = recorded.events("waiting_ended")
+    assert started.call_id == ended.call_id
 
 
 def test_an_interrupted_graph_outside_a_run_ends_its_run_with_the_wait(recorded: Recorded) -> None:

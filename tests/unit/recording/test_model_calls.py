@@ -12,7 +12,13 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.model.model_calls import CountedCall, Repeat
 from longwatch.recording import model_calls
-from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelUsage, begin_model_call, find_repeated
+from longwatch.recording.model_calls import (
+    MODEL_CALL_LAYER,
+    ModelUsage,
+    begin_model_call,
+    find_repeated,
+    outer_layer,
+)
 from longwatch.recording.recorder import Recorder
 from tests.unit.recording.conftest import MakeRecorder
 from tests.unit.recording.recorded import Refusal, events_of, types_of
@@ -136,7 +142,7 @@ def test_nothing_is_recorded_below_the_layer_that_records_the_call(
         assert begin_model_call("gpt-4o", recorded_by="openai") is None
     configured.flush()
 
-    assert MODEL_CALL_LAYER.get() is None
+    assert outer_layer() is None
     assert len(model_events(journal, run.run_id)) == 2
 
 
