@@ -139,7 +139,8 @@ class OpenCall(RecordingScope):
         present = {name: value for name, value in present.items() if value is not None}
         limits = self.limits
         if present and limits is not None:
-            limits = message_limits(limits) if self.kind == "model" else limits
+            # Agents and nodes pass messages on, as models do; a tool is as it would be with a decorator.
+            limits = limits if self.kind == "tool" else message_limits(limits)
             captured, value_weight = capture_fields(present, limits, secrets)
             payload |= captured
             weight = combined_weight(value_weight, weight)

@@ -110,6 +110,10 @@ def test_a_graph_is_a_run_with_its_nodes_tools_and_models(recorded: Recorded) ->
     assert recorded.start("agent", "calculator").payload["input"] == {
         "messages": [{"role": "user", "content": "What is 1 + 2?"}]
     }
+    wanted = {"type": "tool_call", "id": "c0", "name": "add", "arguments": {"a": 1, "b": 2}}
+    assert recorded.events("node_stop")[0].payload["output"] == {
+        "messages": [{"role": "assistant", "content": [wanted]}]
+    }
     assert recorded.start("tool", "add").payload["input"] == {"a": 1, "b": 2}
     assert recorded.end("tool", "add").payload["output"] == "3"
     assert recorded.events("workflow_start")[0].payload["name"] == "calculator"
