@@ -50,7 +50,8 @@ _SETTINGS = _words("""
 _ENVELOPE = _words("""
     operation tool_name name system status agent_name role node_id node_name node_type kind attributes
     duration_ms execution_time_ms error_message error error_code traceback tool_use_id line_number after_line
-    item recorded_by trace_id span_id input parameters arguments args output result response
+    item recorded_by trace_id span_id conversation_id session_id input parameters arguments args output result
+    response
 """)  # fields of the events of calls that are shown elsewhere, or distinguish nothing
 INPUTS = ("input", "parameters", "arguments", "args")
 MODEL_INPUTS = ("input", "messages", "prompt")  # its parameters are settings

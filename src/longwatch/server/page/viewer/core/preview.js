@@ -43,7 +43,8 @@ const ENVELOPE = new Set(
   (
     "operation tool_name name system status agent_name role node_id node_name node_type kind attributes " +
     "duration_ms execution_time_ms error_message error error_code traceback tool_use_id line_number after_line " +
-    "item recorded_by trace_id span_id input parameters arguments args output result response"
+    "item recorded_by trace_id span_id conversation_id session_id input parameters arguments args " +
+    "output result response"
   ).split(" "),
 );
 const INPUTS = ["input", "parameters", "arguments", "args"];
