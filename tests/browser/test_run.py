@@ -154,6 +154,7 @@ def test_the_traceback_of_a_failed_call_can_be_folded(served: Served, open_page:
     page.keyboard.press("Enter")
     expect(shown).to_be_hidden()
     expect(page.get_by_role("button", name="Copy traceback")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy JSON", exact=True)).to_be_visible()
 
 
 def test_the_now_line_is_there_while_the_run_is_open(served: Served, open_page: OpenPage) -> None:

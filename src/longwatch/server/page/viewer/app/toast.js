@@ -29,7 +29,8 @@ export async function copy(text, what) {
 
 /** @param {string} what is copied, such as `Run id` @param {string} text */
 export function copyButton(what, text) {
-  const name = what.charAt(0).toLowerCase() + what.slice(1);
+  const isAcronym = /^[A-Z]{2}/.test(what);
+  const name = isAcronym ? what : what.charAt(0).toLowerCase() + what.slice(1);
   return iconButton("copy", `Copy ${name}`, () => void copy(text, what));
 }
 
