@@ -102,7 +102,7 @@ bench: .venv-bench/.installed
 requirements: .venv/.dev
 	@.venv/bin/python -m pip --disable-pip-version-check install -qq uv==$(UV_VERSION)
 	$(COMPILE) pyproject.toml --extra server --group build -o requirements/demo.txt
-	$(COMPILE) pyproject.toml --extra server --extra aws --extra otel --extra metrics --group dev --group sdks \
+	$(COMPILE) pyproject.toml --extra all --group dev --group sdks \
 		--override requirements/overrides.in -o requirements/dev.txt
 	$(COMPILE) pyproject.toml --extra server --extra otel --group bench --override requirements/overrides.in -o requirements/bench.txt
 	$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
