@@ -101,7 +101,7 @@ test("a difference is stated with what was and what is", () => {
 
   assert.equal(
     text({ a, b, differences: ["status", "error", "arguments", "result"] }),
-    "completed → failed, error: Timed out, arguments: ACME → INIT, result",
+    "completed → failed, error: – → Timed out, arguments: ACME → INIT, result",
   );
   assert.equal(text({ a: null, b, differences: ["added"] }), "only in B: Timed out");
   assert.equal(text({ a, b: null, differences: ["missing"] }), "only in A");
