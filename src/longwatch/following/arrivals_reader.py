@@ -293,15 +293,16 @@ class ArrivalsReader:
         if self._is_dirty:
             self._read()
         else:
-            self._schedule_repeat()
+            self._schedule_repeat(began)
 
     def _plan_repeats(self) -> None:
         now = self._loop.time()
         self._repeat_at = [now + seconds for seconds in REPEAT_AFTER_SECONDS]
 
-    def _schedule_repeat(self) -> None:
-        now = self._loop.time()
-        self._repeat_at = [at for at in self._repeat_at if at > now]
+    def _schedule_repeat(self, began: float) -> None:
+        # A read counts for the repeats that were due when it began. One that took longer than all of them,
+        # on a busy machine, may have missed the write: the next starts at once.
+        self._repeat_at = [at for at in self._repeat_at if at > began]
         if self._repeat_at:
             self._timers.schedule(self._repeat, self._repeat_at[0])
 

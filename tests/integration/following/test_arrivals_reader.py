@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from longwatch.following.arrivals_reader import POST_WRITE_POLLS_SECONDS, REPEAT_AFTER_SECONDS
 from longwatch.following.hub import Hub
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.sqlite import SqliteJournal
@@ -24,6 +25,7 @@ class Syncing(SqliteJournal):
         super().__init__(path)
         self.hidden_after: int | None = None
         self.polled = threading.Event()
+        self.stall_seconds = 0.0  # of the last vain poll
         self._vain_polls = 0
         self._lock = threading.Lock()  # the reader polls in threads
 
@@ -36,7 +38,10 @@ class Syncing(SqliteJournal):
         with self._lock:
             is_hidden = self._vain_polls > 0
             self._vain_polls -= is_hidden
-            return is_hidden
+            is_last = is_hidden and self._vain_polls == 0
+        if is_last and self.stall_seconds:
+            threading.Event().wait(self.stall_seconds)
+        return is_hidden
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         self.polled.set()
@@ -113,6 +118,24 @@ async def test_a_write_that_is_signalled_too_early_is_read_however_long_its_sync
 
     assert [each.occurred_at for each in watch.events] == [1, 2, 3]
     assert [pipe.closed for pipe in pipes.all] == [1]
+
+
+async def test_a_write_is_read_after_a_poll_that_outlasted_all_planned_ones(syncing: Syncing) -> None:
+    pipes, run = Pipes(), new_run()
+    syncing.stall_seconds = REPEAT_AFTER_SECONDS[-1] + 0.1  # as on a busy machine
+    async with Hub(syncing, subscribe=pipes.subscribe) as hub:
+        watch = Watch(hub.follow(run))
+        await watch.caught_up()
+        syncing.append([event(run, 1)])
+        pipes.all[0].signal()
+        await watch.has(1)
+        await asyncio.sleep(REPEAT_AFTER_SECONDS[-1] + 0.01)  # the polls planned for the first write are over
+        syncing.append([event(run, 2)])
+        syncing.hide(polls=len(POST_WRITE_POLLS_SECONDS) + 1)
+        pipes.all[0].signal()
+        await watch.has(2)
+
+    assert [each.occurred_at for each in watch.events] == [1, 2]
 
 
 async def test_a_write_close_behind_another_is_read_although_they_share_a_signal(syncing: Syncing) -> None:
