@@ -77,9 +77,12 @@ class Settings:
     server_allow_origins: tuple[str, ...] = ()
     server_trusted_proxies: tuple[str, ...] = ()
     server_search_index: bool = True
+    page_url: str | None = None  # for links in notifications
+    notification_addresses: tuple[str, ...] = ()
     watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `executions.sources`
     prices: Mapping[str, Price] = field(default_factory=dict)  # by the name of the model
     retention: tuple[RetentionRule, ...] = ()
+    notify: Sequence[object] = ()  # tables, read by `notifications.rules`
     origins: Mapping[str, str] = field(default_factory=dict)  # key -> file, variable or `default`
     file: Path | None = None
 
@@ -106,6 +109,11 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     watches: Any = tables.pop("watches", {})
     if not isinstance(watches, Mapping):
         mistakes.append(f"{file}: invalid watches {watches!r}. Use tables such as [watches.deploys]")
+    notify: Any = tables.pop("notify", [])
+    if not isinstance(notify, list):
+        mistakes.append(
+            f'{file}: invalid notify {notify!r}. Use tables such as [[notify]] with name = "failed"'
+        )
     retention = _read_retention(tables.pop("retention", []), str(file), mistakes)
     prices = _read_prices(tables.pop("prices", {}), str(file), mistakes)
     from_file = _flatten(tables)
@@ -144,7 +152,15 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     if retention and values["journal"].startswith("dynamodb:"):
         mistakes.append(f"{file}: [[retention]] is for SQLite journals; on DynamoDB, set recording.ttl_hours")
         raise InvalidSettings(mistakes)
-    return Settings(**values, watches=watches, prices=prices, retention=retention, origins=origins, file=file)
+    return Settings(
+        **values,
+        watches=watches,
+        prices=prices,
+        retention=retention,
+        notify=notify,
+        origins=origins,
+        file=file,
+    )
 
 
 def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes: list[str]) -> Path | None:

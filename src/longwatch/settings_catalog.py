@@ -317,4 +317,21 @@ SETTINGS: tuple[Setting, ...] = (
         _parse_boolean,
         "`longwatch serve` fills the search index of a SQLite journal, a file about as large as the events",
     ),
+    Setting(
+        "notifications.page_url",
+        "page_url",
+        "LONGWATCH_PAGE_URL",
+        None,
+        _parse_text,
+        "Address of the page that links in notifications lead to",
+        example="http://127.0.0.1:8321/",
+    ),
+    Setting(
+        "notifications.allow_addresses",
+        "notification_addresses",
+        "LONGWATCH_NOTIFICATION_ADDRESSES",
+        (),
+        _parse_names,
+        "Link-local addresses or networks that webhooks may send to, such as 169.254.10.0/24",
+    ),
 )

@@ -1,0 +1,1 @@
+"""Notifications: rules, the messages they produce, and the channels that send them."""
