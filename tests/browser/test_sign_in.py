@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import urllib.error
 import urllib.request
@@ -54,6 +55,35 @@ def test_the_form_signs_in_with_and_without_scripts(
     else:
         expect(page.get_by_role("link", name="Executions")).to_be_visible()
     context.close()
+
+
+def test_a_websocket_sends_its_token_as_a_subprotocol(
+    guarded: Served, browser: Browser, tmp_path: Path
+) -> None:
+    tokens = json.loads((tmp_path / "server-tokens.json").read_text())
+    page = browser.new_page()
+    page.goto(f"{guarded.url}/login")
+
+    opened = """([url, protocols]) => new Promise((resolve) => {
+        const socket = new WebSocket(url, protocols);
+        socket.onopen = () => resolve(`open ${socket.protocol}`);
+        socket.onerror = () => resolve("refused");
+    })"""
+    offers = {name: ["longwatch", f"longwatch.bearer.{base64url(token)}"] for name, token in tokens.items()}
+    feed, notes = (
+        f"{guarded.url.replace('http', 'ws')}/api/{path}" for path in ("socket", "projects/p/sync/n")
+    )
+
+    assert page.evaluate(opened, [feed, offers["read"]]) == "open longwatch"
+    assert page.evaluate(opened, [notes, offers["write"]]) == "open longwatch"
+    assert page.evaluate(opened, [notes, offers["read"]]) == "refused"
+    assert page.evaluate(opened, [feed, ["longwatch", f"longwatch.bearer.{base64url('wrong')}"]]) == "refused"
+    assert page.evaluate(opened, [feed, ["longwatch"]]) == "refused"
+    page.close()
+
+
+def base64url(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def test_the_field_of_the_page_is_focused_too(guarded: Served, open_page: OpenPage) -> None:

@@ -228,6 +228,9 @@ export interface UseFeedOptions {
 /** Follow a topic live. All topics below one provider share one stream. */
 export function useFeed(topic: string, options: UseFeedOptions): FeedState;
 
+/** The subprotocols with which a WebSocket of the server sends its token, such as the `protocols` of y-websocket. */
+export function socketProtocols(token: string): string[];
+
 /** An error response, or no response at all (`status` 0). */
 export class ApiError extends Error {
   readonly status: number;

@@ -4,6 +4,7 @@ export { ApiError } from "./core/errors.js";
 export { PollingManager, pollingManager } from "./src/polling/polling-manager.js";
 export { TurnFailed } from "./src/polling/session.js";
 export { LongwatchProvider } from "./src/provider.js";
+export { socketProtocols } from "./src/socket-protocols.js";
 export { useDocumentPolling } from "./src/use-document-polling.js";
 export { useFeed } from "./src/use-feed.js";
 export { usePollingManager } from "./src/use-polling-manager.js";

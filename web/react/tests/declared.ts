@@ -5,6 +5,7 @@ import { ApiError } from "../core/errors.js";
 import { PollingManager, pollingManager } from "../src/polling/polling-manager.js";
 import { TurnFailed } from "../src/polling/session.js";
 import { LongwatchProvider } from "../src/provider.js";
+import { socketProtocols } from "../src/socket-protocols.js";
 import { useDocumentPolling } from "../src/use-document-polling.js";
 import { useFeed } from "../src/use-feed.js";
 import { usePollingManager } from "../src/use-polling-manager.js";
@@ -16,6 +17,7 @@ export const all = {
   LongwatchProvider,
   PollingManager,
   pollingManager,
+  socketProtocols,
   TurnFailed,
   useDocumentPolling,
   useFeed,

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from longwatch.server.access.limits import Rates, ServerLimits, Slots, Traffic
 from longwatch.server.access.origins import Hosts, add_common_headers, preflight
 from longwatch.server.access.scopes import WEBSOCKET, has_route, required_scope
+from longwatch.server.access.subprotocols import without_token
 from longwatch.server.access.tokens import Access, TokenScope
 from longwatch.server.errors import NOT_FOUND, ApiError
 from longwatch.server.page.plain_pages import wants_page
@@ -95,7 +96,8 @@ class Guard:
                     return
             self._check_scope(scope)
             if scope["type"] == "websocket":
-                await self._hold(scope, receive, send)
+                inner, reply = without_token(scope, send)
+                await self._hold(inner, receive, reply)
             elif scope["method"] not in READING:
                 await self._write(scope, receive, add_common_headers(send, shared), headers)
             elif _is_held(scope):
@@ -167,7 +169,7 @@ class Guard:
         required = required_scope(scope.get("method", WEBSOCKET), scope["path"])
         if required is None:
             return
-        granted = self._access.scope_of(scope["headers"])
+        granted = self._access.scope_of(scope["headers"], scope.get("subprotocols", ()))
         if granted is None or not granted.allows(required):
             raise missing_scope(scope, granted)
 

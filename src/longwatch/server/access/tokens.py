@@ -18,6 +18,7 @@ from pathlib import Path
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
+from longwatch.server.access.subprotocols import offered_token
 from longwatch.settings import make_private_directory
 
 COOKIE = "longwatch_session"
@@ -83,8 +84,11 @@ class Access:
         """Whether no token is required."""
         return not self._digests
 
-    def scope_of(self, headers: Headers) -> TokenScope | None:
-        """The scope of a request, by its headers; None: nothing. A token takes precedence over cookies."""
+    def scope_of(self, headers: Headers, subprotocols: Iterable[str] = ()) -> TokenScope | None:
+        """The scope of a request, by its headers and the subprotocols of a WebSocket; None: nothing.
+
+        A token takes precedence over cookies.
+        """
         if self.is_open:
             return TokenScope.WRITE
         cookies: list[bytes] = []
@@ -94,6 +98,9 @@ class Access:
                 return self.scope_of_token(token.strip()) if kind.lower() == b"bearer" else None
             if name == b"cookie":
                 cookies.append(value)
+        offered = offered_token(subprotocols)
+        if offered is not None:
+            return self.scope_of_token(offered)
         scopes = [self._scope_of_cookie(each) for value in cookies for each in _cookies(value)]
         return next((scope for scope in scopes if scope is not None), None)
 

@@ -21,9 +21,10 @@ ADDRESS = re.compile(rb" at (http://127\.0\.0\.1:(\d+))/")
 class ServerProcess:
     """`longwatch serve` on a SQLite file."""
 
-    def __init__(self, file: Path, *, port: int = 0) -> None:
+    def __init__(self, file: Path, *, port: int = 0, token: str | None = None) -> None:
         self.file = file
         self.port = port
+        self.token = token
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -39,6 +40,9 @@ class ServerProcess:
         command = [sys.executable, "-m", "longwatch", "serve", "--port", str(self.port)]
         command += ["--journal", f"sqlite:///{self.file}"]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        if self.token is not None:
+            command.append("--token")
+            environment["LONGWATCH_TOKEN"] = self.token
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert self._process.stdout is not None
         output, until = b"", time.monotonic() + PATIENCE_SECONDS
@@ -72,9 +76,9 @@ class ServerProcess:
 
 
 @contextmanager
-def server_process(file: Path) -> Iterator[ServerProcess]:
-    """A server that runs until the block is left."""
-    server = ServerProcess(file)
+def server_process(file: Path, *, token: str | None = None) -> Iterator[ServerProcess]:
+    """A server that runs until the block is left; with a token, it requires that."""
+    server = ServerProcess(file, token=token)
     server.start()
     try:
         yield server

@@ -46,7 +46,7 @@ class Provider:
 
 
 @asynccontextmanager
-async def provider(server: ServerProcess, room: str, name: str) -> AsyncIterator[Provider]:
+async def provider(server: ServerProcess, room: str, name: str, token: str = "") -> AsyncIterator[Provider]:
     if shutil.which("node") is None:
         pytest.skip("y-websocket needs Node and there is no `node` here (Debian: apt-get install nodejs npm)")
     if not (PACKAGES.parent / "node_modules" / "y-websocket" / "package.json").exists():
@@ -58,6 +58,7 @@ async def provider(server: ServerProcess, room: str, name: str) -> AsyncIterator
         f"{server.websocket_url}/api/projects/p/sync",
         room,
         name,
+        token,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -77,14 +78,24 @@ async def provider(server: ServerProcess, room: str, name: str) -> AsyncIterator
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     with server_process(tmp_path / "server.db") as running:
-        httpx2.post(
-            f"{running.url}/api/projects", json={"id": "p"}, timeout=PATIENCE_SECONDS
-        ).raise_for_status()
+        create_project(running)
         yield running
 
 
+def create_project(server: ServerProcess) -> None:
+    httpx2.post(
+        f"{server.url}/api/projects", json={"id": "p"}, headers=headers_of(server), timeout=PATIENCE_SECONDS
+    ).raise_for_status()
+
+
+def headers_of(server: ServerProcess) -> dict[str, str]:
+    return {} if server.token is None else {"Authorization": f"Bearer {server.token}"}
+
+
 async def until_project_stores(server: ServerProcess, path: str, text: str) -> None:
-    async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as http:
+    async with httpx2.AsyncClient(
+        base_url=server.url, headers=headers_of(server), timeout=PATIENCE_SECONDS
+    ) as http:
         await until_stored(http, "p", path, text)
 
 
@@ -124,3 +135,18 @@ async def test_an_editor_outlives_its_server_and_nothing_is_lost(server: ServerP
             await eve.until_text("before meanwhile")
 
     await until_project_stores(server, "kept.md", "before meanwhile")
+
+
+async def test_an_editor_sends_its_token_as_a_subprotocol_each_time_it_connects(tmp_path: Path) -> None:
+    token = "a token of your own".replace(" ", "/+")  # characters that base64url encodes
+    with server_process(tmp_path / "server.db", token=token) as server:
+        create_project(server)
+        async with provider(server, "notes.md", "ada", token) as ada:
+            await ada.until(lambda state: state["synced"])
+            server.kill()
+            await ada.until(lambda state: not state["synced"])
+            await ada.insert(0, "hello")
+            server.start()
+            await ada.until_text("hello")
+
+        await until_project_stores(server, "notes.md", "hello")

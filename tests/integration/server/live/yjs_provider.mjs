@@ -2,8 +2,11 @@
 // that changes, and inserts what it reads from stdin as lines of JSON, [position, text].
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
 
-const [, , packages, server, room, name] = process.argv;
+const [, , packages, server, room, name, token] = process.argv;
+const protocolsModule = new URL("react/src/socket-protocols.js", pathToFileURL(packages));
+const { socketProtocols } = await import(protocolsModule.href);
 const require = createRequire(packages);
 const Y = require("yjs");
 const { WebSocket } = require("ws");
@@ -13,6 +16,7 @@ const doc = new Y.Doc();
 const text = doc.getText("content");
 const provider = new WebsocketProvider(server, room, doc, {
   WebSocketPolyfill: WebSocket,
+  protocols: token ? socketProtocols(token) : [],
   disableBc: true, // or two of one machine would find each other without the server
   maxBackoffTime: 500,
 });
