@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Api } from "../../web/react/core/api.js";
+import { turnUpdate } from "../../web/react/core/turn-state.js";
 import { PollingManager } from "../../web/react/src/polling/polling-manager.js";
 import { SessionPolling, TurnFailed } from "../../web/react/src/polling/session.js";
 import { FakeEnvironment } from "./support/environment.js";
@@ -84,6 +85,58 @@ test("it polls every 2 s, reports each change once, and stops when the turn is c
   assert.equal(environment.pending, 0);
 });
 
+test("of a turn that has changed, only the new blocks are transferred", async () => {
+  const requested = [];
+  const whole = (status, count) => ({
+    id: "t",
+    prompt: "go",
+    status,
+    blocks: Array.from({ length: count }, (_, at) => block(at)),
+    blocks_cursor: `${count}-00`,
+    created_at: AT,
+    last_updated: AT,
+  });
+  const { prompt, ...rest } = whole("completed", 3);
+  const responses = [whole("running", 2), { ...rest, blocks: [block(2)], blocks_from: 2 }];
+  const environment = new FakeEnvironment();
+  const fetch = async (address) => {
+    requested.push(address);
+    return Response.json(responses[requested.length - 1], {
+      headers: { ETag: `"${requested.length}"` },
+    });
+  };
+  const seen = [];
+  const { polling } = polled(
+    { api: new Api({ fetch }), manager: new PollingManager({ environment }) },
+    { onUpdate: (turn) => seen.push(turn.blocks) },
+  );
+
+  await environment.advance(2_000);
+
+  assert.deepEqual(
+    requested.map((address) => new URLSearchParams(address.split("?")[1]).get("blocks_after")),
+    [null, "2-00"],
+  );
+  assert.deepEqual(
+    polling.turn.blocks.map(({ id }) => id),
+    ["b0", "b1", "b2"],
+  );
+  assert.equal(seen[1][0], seen[0][0]); // a block that was there is the same object
+  assert.equal(polling.turn.prompt, prompt);
+  assert.equal("blocks_cursor" in polling.turn, false);
+});
+
+test("blocks that moved are transferred again, and replace those of the client", () => {
+  const before = { prompt: "go", blocks: [block(0), block(1)] };
+
+  const merged = turnUpdate.merge(before, {
+    blocks_from: 0,
+    blocks: [block(7)],
+  });
+
+  assert.deepEqual(merged, { prompt: "go", blocks: [block(7)] });
+});
+
 test("an end that adds no block is seen", async () => {
   const serve = serving();
   const { environment, server } = serve;
@@ -99,7 +152,11 @@ test("an end that adds no block is seen", async () => {
 
 test("a failed turn is an error that holds the turn", async () => {
   const serve = serving();
-  serve.server.turn = { ...serve.server.turn, status: "failed", error: "out of memory" };
+  serve.server.turn = {
+    ...serve.server.turn,
+    status: "failed",
+    error: "out of memory",
+  };
   const { polling } = polled(serve);
 
   await serve.environment.advance(10);

@@ -47,7 +47,7 @@ type TurnTime = "created_at" | "started_at" | "completed_at" | "last_updated";
 
 export interface Turn extends Omit<
   TurnDetails,
-  "prompt" | "blocks" | "streaming" | "error" | TurnTime
+  "prompt" | "blocks" | "blocks_cursor" | "streaming" | "error" | TurnTime
 > {
   prompt?: string;
   blocks: Block[];

@@ -71,6 +71,7 @@ export interface TurnDetails {
   completed_at: string | null;
   last_updated: string;
   streaming?: StreamingBlockView | null;
+  blocks_cursor: string;
 }
 
 /** One file. Deleted files appear only among changes. */

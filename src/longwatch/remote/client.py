@@ -46,14 +46,25 @@ class ServerClient:
         cached = self._cached.get(key)
         headers = {"If-None-Match": cached.etag} if cached is not None and cached.etag else {}
         response = await self._request("GET", path, parameters=parameters, headers=headers)
-        if response.status_code == 304 and cached is not None:
-            self._cached.move_to_end(key)
-            return cached.value
-        found = CachedResponse(response.headers.get("etag"), response.json())
-        self._cached[key] = found
-        while len(self._cached) > MAX_CACHED:
-            self._cached.popitem(last=False)
-        return found.value
+        if response.status_code != 304 or cached is None:
+            cached = CachedResponse(response.headers.get("etag"), response.json())
+        self._keep(key, cached)
+        return cached.value
+
+    async def get_turn(self, path: str) -> Any:
+        """GET a turn; of one that has changed, the server sends its status and new blocks only."""
+        cached = self._cached.get(path)
+        has, headers = cached.value if cached is not None else {}, {}
+        if cached is not None and cached.etag:
+            headers["If-None-Match"] = cached.etag
+        cursor = has.get("blocks_cursor")
+        parameters = {"blocks_after": cursor} if cursor else None
+        response = await self._request("GET", path, parameters=parameters, headers=headers)
+        if response.status_code != 304 or cached is None:
+            turn = merge_turn(has, response.json())
+            cached = CachedResponse(response.headers.get("etag"), turn)
+        self._keep(path, cached)
+        return cached.value
 
     async def get_bytes(self, path: str, parameters: Mapping[str, str]) -> tuple[bytes, int] | None:
         """The bytes of a document and their version; None if the caller's version is the newest."""
@@ -66,6 +77,12 @@ class ServerClient:
         """POST bytes; returns the JSON response."""
         headers = {"Content-Type": "application/octet-stream"}
         return (await self._request("POST", path, headers=headers, body=body)).json()
+
+    def _keep(self, key: str, response: CachedResponse) -> None:
+        self._cached[key] = response
+        self._cached.move_to_end(key)
+        while len(self._cached) > MAX_CACHED:
+            self._cached.popitem(last=False)
 
     async def _request(
         self,
@@ -102,6 +119,15 @@ class ServerClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def merge_turn(before: Mapping[str, Any], response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The whole turn, from what is known of it and a response to `blocks_after`."""
+    if "blocks_from" not in response:
+        return response
+    update = dict(response)
+    kept = before["blocks"][: update.pop("blocks_from")]
+    return {"prompt": before["prompt"], **update, "blocks": [*kept, *response["blocks"]]}
 
 
 def turn_path(project_id: str, session_id: str, turn_id: str) -> str:

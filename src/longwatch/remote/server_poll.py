@@ -81,6 +81,10 @@ class ServerPolling(ABC):
     def _on_failure(self, error: Exception) -> None:
         """Handle a failed poll."""
 
+    async def _fetch(self, path: str) -> Any:
+        """The response of one poll; the same object as last time if nothing has changed."""
+        return await self._client.get_json(path)
+
     def _on_start(self) -> None:  # noqa: B027 - optional
         """Called when polling starts."""
 
@@ -93,7 +97,7 @@ class ServerPolling(ABC):
             return
 
         async def fetch() -> Any:
-            return await self._client.get_json(path)
+            return await self._fetch(path)
 
         self._registration = self._polling_manager().register(
             (self._client.base_url, path),

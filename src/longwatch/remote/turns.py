@@ -127,6 +127,9 @@ class SessionPolling(ServerPolling):
             return None
         return turn_path(self._project_id, self._session_id, self._turn_id)
 
+    async def _fetch(self, path: str) -> Any:
+        return await self._client.get_turn(path)
+
     def _on_change(self, wire: Any) -> None:
         turn = self.turn = Turn.of(wire)
         if turn.is_over:

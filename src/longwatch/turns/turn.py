@@ -273,6 +273,19 @@ def tag_of(state: TurnState) -> str:
     return f"{state.wire_status}-{state.block_count}-{digest}"
 
 
+def blocks_cursor(state: TurnState, count: int | None = None) -> str:
+    """A token for the first `count` blocks, by default all, equal on every server: how many, and which."""
+    blocks = state.blocks[:count]
+    ids = "\0".join(block.id for block in blocks)
+    return f"{len(blocks)}-{hashlib.blake2b(ids.encode(errors='replace'), digest_size=8).hexdigest()}"
+
+
+def blocks_before(state: TurnState, cursor: str) -> int:
+    """The number of blocks that a client with this `blocks_cursor` has; 0 if one of them has moved since."""
+    count = int(cursor.partition("-")[0])
+    return count if blocks_cursor(state, count) == cursor else 0
+
+
 def part_of(turn_id: str, event_id: str) -> str | None:
     """Identifies the part of a line that an event came from; None if it was not fed as a line.
 

@@ -14,11 +14,12 @@ from longwatch.model.prices import NO_PRICES, Prices
 from longwatch.model.usage import total_usage
 from longwatch.turns.projects import Conversation, Project
 from longwatch.turns.streaming import StreamingBlock
-from longwatch.turns.turn import Block, TurnState
+from longwatch.turns.turn import Block, TurnState, blocks_cursor
 
 if TYPE_CHECKING:
     from longwatch.turns.line_reader import LineResult
 
+LEFT_OUT = ("missing_lines", "usage", "waiting")  # fields of a turn that are left out while they are empty
 TurnWord = Literal["pending", "running", "completed", "failed"]
 BlockType = Literal["thinking", "content", "tool_use", "tool_result"]
 Gap = Annotated[
@@ -180,14 +181,22 @@ class BlockDelta:
         )
 
 
+Streaming = Annotated[StreamingBlockView | None, JsonSchema("Left out if no block is unfinished.")]
+BlocksCursor = Annotated[str, JsonSchema("For `blocks_after`: the blocks that a client has now.")]
+
+
 @dataclass(frozen=True, kw_only=True)
-class _TurnIdentity:
+class _TurnIds:
     __pydantic_config__ = STRICT
 
     id: str
     project_id: str
     session_id: str
     number: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TurnIdentity(_TurnIds):
     prompt: str | None
     status: TurnWord
 
@@ -198,9 +207,7 @@ class _TurnBlocks(_TurnIdentity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnLine(_TurnIdentity):
-    """A turn without its blocks."""
-
+class _TurnProgress:
     missing_lines: Annotated[Sequence[Gap], JsonSchema("Left out if no line is missing.")] = ()
     usage: Annotated[UsageView | None, JsonSchema("Left out until the agent has reported tokens.")] = None
     waiting: Annotated[Sequence[WaitView], JsonSchema("Open waits. Left out without any.")] = ()
@@ -210,6 +217,11 @@ class TurnLine(_TurnIdentity):
     started_at: Time | None
     completed_at: Time | None
     last_updated: Time
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnLine(_TurnProgress, _TurnIdentity):
+    """A turn without its blocks."""
 
     @classmethod
     def of(cls, state: TurnState, prices: Prices = NO_PRICES, **more: Any) -> Self:
@@ -233,7 +245,7 @@ class TurnLine(_TurnIdentity):
             last_updated=_time(state.last_updated),
             **more,
         )
-        for name in ("missing_lines", "usage", "waiting"):
+        for name in LEFT_OUT:
             leave_out_empty(view, name)
         return view
 
@@ -242,15 +254,43 @@ class TurnLine(_TurnIdentity):
 class TurnDetails(TurnLine, _TurnBlocks):  # these bases put the blocks in front of their number
     """A turn with its blocks."""
 
-    streaming: Annotated[StreamingBlockView | None, JsonSchema("Left out if no block is unfinished.")] = None
+    streaming: Streaming = None
+    blocks_cursor: BlocksCursor
 
     @classmethod
     def of(cls, state: TurnState, prices: Prices = NO_PRICES, **more: Any) -> Self:
-        blocks = [BlockView.of(block, sequence) for sequence, block in enumerate(state.blocks)]
-        streaming = StreamingBlockView.of(state.streaming) if state.streaming is not None else None
-        return leave_out_empty(
-            super().of(state, prices, blocks=blocks, streaming=streaming, **more), "streaming"
-        )
+        return leave_out_empty(super().of(state, prices, **_block_fields(state), **more), "streaming")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnUpdate(_TurnProgress, _TurnIds):
+    """A turn for a client that has some of its blocks: without the prompt, and with the other blocks."""
+
+    status: TurnWord
+    blocks_from: Annotated[
+        int, JsonSchema("The sequence of the first block here. The client keeps its own blocks before it.")
+    ]
+    blocks: list[BlockView]
+    streaming: Streaming = None
+    blocks_cursor: BlocksCursor
+
+    @classmethod
+    def of(cls, state: TurnState, first: int, prices: Prices = NO_PRICES) -> Self:
+        """The view without the blocks before the one with this sequence."""
+        fields = dict(vars(TurnLine.of(state, prices)))
+        del fields["prompt"]
+        view = cls(**fields, **_block_fields(state, first), blocks_from=first)
+        for name in (*LEFT_OUT, "streaming"):
+            leave_out_empty(view, name)
+        return view
+
+
+def _block_fields(state: TurnState, first: int = 0) -> dict[str, Any]:
+    return {
+        "blocks": [BlockView.of(state.blocks[at], at) for at in range(first, state.block_count)],
+        "streaming": StreamingBlockView.of(state.streaming) if state.streaming is not None else None,
+        "blocks_cursor": blocks_cursor(state),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

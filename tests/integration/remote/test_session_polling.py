@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import httpx2
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from longwatch.errors import RequestRefused, TurnFailed, Unreachable
 from longwatch.polling import Backoff, PollingManager
 from longwatch.remote import ServerClient, SessionPolling, Turn
+from longwatch.remote.client import turn_path
+from tests.integration.server.live.servers import ServerProcess
 from tests.patience import PATIENCE_SECONDS
 
 QUICK_MS = 20.0
@@ -64,6 +67,32 @@ async def test_each_change_is_an_update_and_the_end_stops_the_polling(
     assert completed == [turn]
     assert updates[-1] == turn
     assert len(updates) <= 4  # a poll without news calls no callback
+
+
+async def test_a_changed_turn_transfers_new_blocks_only(
+    server: ServerProcess, http: httpx2.AsyncClient, project: str
+) -> None:
+    turn_id = await new_turn(http, project)
+    path = turn_path(project, "s", turn_id)
+    bodies: list[dict[str, Any]] = []
+
+    async def keep(response: httpx2.Response) -> None:
+        if response.status_code == 200:
+            bodies.append(json.loads(await response.aread()))
+
+    async with (
+        httpx2.AsyncClient(timeout=PATIENCE_SECONDS, event_hooks={"response": [keep]}) as own,
+        ServerClient(server.url, http=own) as client,
+    ):
+        await warn(http, project, turn_id, text("one"), text("two"))
+        before = await client.get_turn(path)
+        unchanged = await client.get_turn(path)
+        await warn(http, project, turn_id, text("three"), END)
+        after = await client.get_turn(path)
+
+    assert unchanged is before
+    assert [len(body["blocks"]) for body in bodies] == [2, 1]
+    assert after == (await http.get(path)).json()
 
 
 async def test_a_failed_turn_is_an_error_with_its_reason(

@@ -68,6 +68,44 @@ async def test_an_unchanged_turn_returns_304_and_its_end_is_news_without_a_new_b
             assert response.json()["block_count"] == 1
 
 
+async def test_a_client_that_states_its_blocks_gets_the_status_and_the_other_blocks(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http, "a long prompt")
+        await server.http.post(f"{turn}/lines", content=assistant("one", "two"), headers=LINES)
+        first = await server.http.get(turn)
+        after = {"blocks_after": first.json()["blocks_cursor"]}
+        known = {"If-None-Match": first.headers["etag"]}
+
+        unchanged = await server.http.get(turn, params=after, headers=known)
+        await server.http.post(f"{turn}/lines", content=f"{assistant('three')}\n{result()}", headers=LINES)
+        update = await server.http.get(turn, params=after, headers=known)
+        whole = await server.http.get(turn)
+
+        assert (unchanged.status_code, unchanged.headers["etag"]) == (304, first.headers["etag"])
+        assert update.headers["etag"] == whole.headers["etag"] != first.headers["etag"]
+        assert "prompt" not in update.json()
+        assert (update.json()["status"], update.json()["blocks_from"]) == ("completed", 2)
+        assert first.json()["blocks"] + update.json()["blocks"] == whole.json()["blocks"]
+        assert update.json()["blocks_cursor"] == whole.json()["blocks_cursor"]
+        assert not (
+            await server.http.get(turn, params={"blocks_after": whole.json()["blocks_cursor"]})
+        ).json()["blocks"]
+
+
+async def test_blocks_after_is_a_cursor_of_this_turn_or_an_error(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        await server.http.post(f"{turn}/lines", content=assistant("one"), headers=LINES)
+
+        unknown = await server.http.get(turn, params={"blocks_after": f"1-{'0' * 16}"})
+
+        assert (unknown.json()["blocks_from"], len(unknown.json()["blocks"])) == (0, 1)
+        for text in ("", "1", "-1", "x", f"1-{'0' * 15}", f"{'9' * 10}-{'0' * 16}", f"٣-{'0' * 16}"):
+            response = await server.http.get(turn, params={"blocks_after": text})
+            assert response.status_code == 422, text
+            assert response.json()["error"]["details"][0]["field"] == "blocks_after"
+
+
 async def test_two_servers_give_the_same_tags(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         turn = await new_turn(one.http)

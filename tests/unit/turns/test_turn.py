@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from longwatch.model.event import Event
 from longwatch.model.run import Status, fold, summarise
 from longwatch.turns import TurnDetails, TurnLine, TurnState, tag_of, turn_state
-from longwatch.turns.views import TurnStatusView
+from longwatch.turns.turn import blocks_before, blocks_cursor
+from longwatch.turns.views import TurnStatusView, TurnUpdate
 
 TURN = "turn-1"
 
@@ -82,6 +83,7 @@ def test_a_turn_knows_what_it_was_created_with() -> None:
         "prompt": "go",
         "status": "running",
         "blocks": [],
+        "blocks_cursor": "0-e4a6a0577479b2b4",
         "block_count": 0,
         "error": None,
         "created_at": "1970-01-01T00:00:00.010Z",
@@ -198,3 +200,41 @@ def test_a_claim_alone_changes_nothing_that_readers_receive(claim: str) -> None:
 
     assert tag_of(after) == tag_of(before)
     assert TurnDetails.of(after) == TurnDetails.of(before)
+
+
+@given(stories, stories)
+def test_the_blocks_after_a_cursor_complete_those_before_it_whatever_arrives(
+    earlier: list[Event], later: list[Event]
+) -> None:
+    had = turn_state(earlier)
+    now = had.plus(later)
+
+    kept = blocks_before(now, blocks_cursor(had))
+
+    completed = (*had.blocks[:kept], *now.blocks[kept:])
+    assert [each.id for each in completed] == [each.id for each in now.blocks]
+
+
+def test_a_block_that_is_inserted_later_invalidates_the_cursor_behind_it() -> None:
+    had = turn_state([CREATED, block(1, 30, "01"), block(3, 40, "03")])
+
+    appended, inserted = had.plus([block(4, 50, "04")]), had.plus([block(2, 50, "02")])
+
+    assert blocks_before(appended, blocks_cursor(had)) == 2
+    assert blocks_before(inserted, blocks_cursor(had)) == 0
+    assert blocks_before(inserted, blocks_cursor(had, 1)) == 1
+    assert blocks_before(turn_state([CREATED]), blocks_cursor(had)) == 0  # a server that lags behind
+
+
+def test_an_update_has_neither_the_prompt_nor_the_blocks_that_the_client_has() -> None:
+    state = turn_state([CREATED, block(1, 30, "01"), block(2, 40, "02")])
+
+    update, whole = vars(TurnUpdate.of(state, 1)), vars(TurnDetails.of(state))
+
+    assert [each.sequence for each in update["blocks"]] == [1]
+    assert update["blocks_from"] == 1
+    unsent = {"prompt", "blocks"}
+    assert {key: update[key] for key in whole.keys() - unsent} == {
+        key: whole[key] for key in whole.keys() - unsent
+    }
+    assert update.keys() - whole.keys() == {"blocks_from"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import UnionType
 from typing import Any
 
 from fastapi import FastAPI
@@ -98,7 +99,10 @@ def error_responses(*statuses: int) -> Responses:
 
 
 def etag_responses(
-    model: type, *statuses: int, description: str = "The current state.", from_memory: bool = False
+    model: type | UnionType,
+    *statuses: int,
+    description: str = "The current state.",
+    from_memory: bool = False,
 ) -> Responses:
     """A JSON response with an ETag, its 304, and errors. A cached response may be stale and says so."""
     headers = {"ETag": ETAG_HEADER, "Cache-Control": CACHE_HEADER}

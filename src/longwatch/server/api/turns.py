@@ -36,8 +36,8 @@ from longwatch.server.responses import (
     weak_etag,
 )
 from longwatch.turns.line_reader import MOST_LINES
-from longwatch.turns.turn import TurnState, position_of, tag_of
-from longwatch.turns.views import AcceptedLines, StartedTurn, TurnDetails, TurnLine, TurnList
+from longwatch.turns.turn import TurnState, blocks_before, position_of, tag_of
+from longwatch.turns.views import AcceptedLines, StartedTurn, TurnDetails, TurnLine, TurnList, TurnUpdate
 
 DIED = "the executor died and did not report an outcome"
 THREAD_FROM_BLOCKS = 200  # a body with this many blocks is written outside the event loop
@@ -54,6 +54,14 @@ FirstLine = Annotated[
         description="The number of the first line. Lines that are stored already are not stored again.",
     ),
     BeforeValidator(require_digits),
+]
+BlocksAfter = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9]{1,9}-[0-9a-f]{16}$",
+        description="The `blocks_cursor` of an earlier response: the client has these blocks. If one of them "
+        "has moved since, the response has all blocks.",
+    ),
 ]
 LINES_BODY = {
     "requestBody": {
@@ -187,7 +195,9 @@ async def create_turn(
 
 
 @router.get(
-    "/{turn_id}", response_class=Response, responses=etag_responses(TurnDetails, 404, from_memory=True)
+    "/{turn_id}",
+    response_class=Response,
+    responses=etag_responses(TurnDetails | TurnUpdate, 404, from_memory=True),
 )
 async def show_turn(
     context: ContextDep,
@@ -195,10 +205,14 @@ async def show_turn(
     session_id: SessionId,
     turn_id: TurnId,
     wait: WaitQuery = 0,
+    blocks_after: Annotated[BlocksAfter | None, Query()] = None,
     if_none_match: IfNoneMatch = "",
     position: PositionToken = "",
 ) -> Response:
-    """Show a turn with its blocks. With `wait` and a current ETag, a 304 takes that many seconds."""
+    """Show a turn with its blocks. With `wait` and a current ETag, a 304 takes that many seconds.
+
+    With `blocks_after`, the response has only the other blocks, and not the prompt. The ETag is the same.
+    """
     watched = await find_cached_turn(context, project_id, session_id, turn_id, position)
 
     def etag_of(turn: RenderedTurn) -> str:
@@ -211,10 +225,12 @@ async def show_turn(
     etag, prices = etag_of(turn), context.prices.current()
     if matches(if_none_match, etag):
         return not_modified(etag, stale)
-    if turn.state.block_count < THREAD_FROM_BLOCKS:
-        body = turn.body(prices)
+    if blocks_after is None:
+        count, render = turn.state.block_count, turn.body
     else:
-        body = await context.call(turn.body, prices)
+        first = blocks_before(turn.state, blocks_after)
+        count, render = turn.state.block_count - first, partial(turn.update_body, first)
+    body = render(prices) if count < THREAD_FROM_BLOCKS else await context.call(render, prices)
     return bytes_response(body, JSON_TYPE, etag=etag, headers=stale)
 
 

@@ -27,7 +27,7 @@ from longwatch.server.responses import (
     to_json,
 )
 from longwatch.turns import TurnState, tag_of
-from longwatch.turns.views import TurnDetails, TurnStatusView
+from longwatch.turns.views import TurnDetails, TurnStatusView, TurnUpdate
 
 if TYPE_CHECKING:
     from longwatch.server.context import ServerContext
@@ -204,6 +204,10 @@ class RenderedTurn:
         if self._body is None or self._body[0] is not prices:
             self._body = prices, to_json(TurnDetails.of(self.state, prices))
         return self._body[1]
+
+    def update_body(self, first: int, prices: Prices) -> bytes:
+        """The turn without its prompt and the blocks before the one with this sequence, as JSON."""
+        return to_json(TurnUpdate.of(self.state, first, prices))
 
 
 TURN: Reducer[RenderedTurn] = Reducer(

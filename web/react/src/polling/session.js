@@ -1,7 +1,7 @@
 /** Polls a turn of a session until it is over, and sends the user's actions. */
 
 import { projectPath, sessionPath, turnPath, turnsPath } from "../../core/routes.js";
-import { isOver } from "../../core/turn-state.js";
+import { isOver, turnUpdate } from "../../core/turn-state.js";
 import { pollingManager } from "./polling-manager.js";
 import { readTurn } from "./turns.js";
 
@@ -107,14 +107,18 @@ export function turnKey({ api, projectId, sessionId, turnId }) {
 }
 
 /**
- * Requests the turn; an unchanged one costs a 304 and is the same object.
+ * Requests the turn. An unchanged one costs a 304 and is the same object, a changed one its status and new blocks.
  *
  * @param {WhichTurn} which
  * @returns {(options: {signal?: AbortSignal}) => Promise<WireTurn>}
  */
 export function turnPoll({ api, projectId, sessionId, turnId }) {
   return ({ signal }) =>
-    api.get(turnPath(projectId, sessionId, turnId), { signal, confirmed: true });
+    api.get(turnPath(projectId, sessionId, turnId), {
+      signal,
+      confirmed: true,
+      update: turnUpdate,
+    });
 }
 
 // The user's actions: shown at once, rolled back if the server refuses.

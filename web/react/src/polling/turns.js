@@ -35,6 +35,7 @@ export function readTurn(wire) {
     completed_at: completedAt,
     blocks = [],
     streaming,
+    blocks_cursor: _,
     ...rest
   } = wire;
   return {

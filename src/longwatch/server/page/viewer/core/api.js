@@ -7,6 +7,10 @@ import { browserEnvironment } from "./environment.js";
 /**
  * @typedef {Record<string, string | number | boolean | null | undefined | readonly string[]>} Query
  *
+ * @typedef {object} Update
+ * @property {(before: any) => Query} query What to add to the request, given the body of the last response.
+ * @property {(before: any, received: any) => any} merge The whole body.
+ *
  * @typedef {object} ApiOptions
  * @property {string} [baseUrl] URL of the server; without it, the origin of the page.
  * @property {(url: string, options?: RequestInit) => Promise<Response>} [fetch]
@@ -50,21 +54,38 @@ export class Api {
    * The body at this path, with the user's unconfirmed changes unless `confirmed` is set. A body that has not changed is
    * the same object.
    * @param {string} path
-   * @param {{query?: Query, signal?: AbortSignal, wait?: number, confirmed?: boolean}} [options] `wait`: seconds
-   *   for a long poll.
+   * @param {{query?: Query, signal?: AbortSignal, wait?: number, confirmed?: boolean, update?: Update}} [options]
+   *   `wait`: seconds for a long poll. `update`: request only what has changed in the body.
    * @returns {Promise<any>}
    */
-  async get(path, { query, signal, wait, confirmed = false } = {}) {
+  async get(path, { query, signal, wait, confirmed = false, update } = {}) {
     const key = this.url(path, query);
-    const url = wait ? this.url(path, { ...query, wait }) : key;
     const cached = () => (confirmed ? this.cache.confirmed(key) : this.cache.view(key));
     for (;;) {
       const { etag, epoch } = this.cache.validatorsOf(key);
       const headers = etag === null ? undefined : { "If-None-Match": etag };
-      const response = await this.request(url, { headers, signal, accepts: [304] });
+      const before = this.cache.confirmed(key);
+      const changes = before === undefined ? {} : update?.query(before);
+      const url = this.url(path, {
+        ...query,
+        ...changes,
+        wait: wait || undefined,
+      });
+      const response = await this.request(url, {
+        headers,
+        signal,
+        accepts: [304],
+      });
       if (response.status === 304) return cached();
-      const body = await bodyOf(response, url);
-      if (this.cache.store(key, { etag: response.headers.get("ETag"), body, epoch }))
+      const received = await bodyOf(response, url);
+      const body = update ? update.merge(before, received) : received;
+      if (
+        this.cache.store(key, {
+          etag: response.headers.get("ETag"),
+          body,
+          epoch,
+        })
+      )
         return cached();
     }
   }

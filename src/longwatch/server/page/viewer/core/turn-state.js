@@ -41,12 +41,34 @@
  * @property {Record<string, any>} [usage] Left out until the agent has reported tokens.
  * @property {WaitView[]} [waiting] Open waits. Left out without any.
  * @property {[number, number][]} [missing_lines] First and last line of each gap in the agent's output.
+ * @property {string} [blocks_cursor] The blocks of a whole turn, to request only those after them.
  */
 
 /** @param {{status: string}} turn */
 export function isOver({ status }) {
   return status === "completed" || status === "failed";
 }
+
+/** For `Api.get`: of a turn that has changed, the server sends its status and new blocks only. */
+export const turnUpdate = {
+  /** @param {WireTurn} turn */
+  query: ({ blocks_cursor: cursor }) => ({ blocks_after: cursor }),
+
+  /**
+   * @param {WireTurn | undefined} before
+   * @param {WireTurn & {blocks_from?: number}} received
+   * @returns {WireTurn}
+   */
+  merge(before, { blocks_from: from, ...received }) {
+    if (before === undefined || from === undefined) return received;
+    const { blocks: kept = [], prompt } = before;
+    return {
+      ...received,
+      prompt,
+      blocks: [...kept.slice(0, from), ...(received.blocks ?? [])],
+    };
+  },
+};
 
 /** The turns of a `turn:` or `session:` topic, as far as they have been received. */
 export class TurnState {
@@ -94,7 +116,11 @@ export class TurnState {
   /** @param {WireTurn} turn */
   #withBlocks(turn) {
     const streaming = this.#streaming.get(turn.id);
-    return { ...turn, blocks: this.blocks(turn.id), ...(streaming && { streaming }) };
+    return {
+      ...turn,
+      blocks: this.blocks(turn.id),
+      ...(streaming && { streaming }),
+    };
   }
 
   /**
