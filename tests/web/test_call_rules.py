@@ -62,7 +62,7 @@ def rules_here(tree: CallTree) -> dict[str, Any]:
     }
     repeated = [row for row in outline(tree).rows if row.kind is RowKind.REPEATED]
     return {
-        "path": {ids[index]: own for index, own in critical_path(tree, until=UNTIL).items()},
+        "path": {ids[index]: own for index, own in critical_path(tree, until=UNTIL, has_ended=True).items()},
         "tries": tries,
         "repeats": sorted([row.first.call_id, row.count, row.failed, row.p50_ms] for row in repeated),
     }

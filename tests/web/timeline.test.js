@@ -50,6 +50,7 @@ const agent = (/** @type {string} */ id, from = 0, to = 100, more = {}) =>
   call(id, from, to, { kind: "agent", ...more });
 const inside = (/** @type {string} */ parent, more = {}) => ({ parent_call_id: parent, ...more });
 const failed = { status: "failed", error: "Timeout: no answer" };
+const abandoned = { status: "abandoned" };
 const NO_FILTER = { agent: "", errors: false, text: "" };
 const RUN = { from: 0, to: 100 };
 
@@ -86,6 +87,19 @@ test("zooming shows the rows of the visible time and what they are in", () => {
   assert.deepEqual(idsOf(layout, { from: 55, to: 58 }), ["b", "b1"]);
   assert.deepEqual(idsOf(layout, { from: 92, to: 94 }), ["b", "b2"], "b had ended, b2 had not");
   assert.deepEqual(idsOf(layout, { from: 96, to: 99 }), []);
+});
+
+test("a folded row stands for the calls that the filter keeps", () => {
+  const steps = Array.from({ length: 5 }, (_, at) =>
+    call(`s${at}`, at * 10, at * 10 + 9, { name: "step" }),
+  );
+  const inner = call("x", 21, 25, inside("s2", { agent_name: "reader" }));
+
+  const layout = layoutOf([...steps.slice(0, 3), inner, ...steps.slice(3)], {
+    filter: { ...NO_FILTER, agent: "reader" },
+  });
+
+  assert.deepEqual(idsOf(layout), ["s2", "x"]);
 });
 
 test("a closed row is in view while something below it is", () => {
@@ -251,6 +265,16 @@ for (const [
   ],
   ["a call without an end counts until now", [call("a", 0, 80), call("b", 10, null)], ["b"]],
   ["a call without a duration decides nothing", [call("a", 0, 10), call("b", 10, 10)], ["a"]],
+  [
+    "an abandoned call delays nothing if others ended after it began",
+    [call("lost", 0, null, abandoned), call("a", 0, 10), call("b", 10, 30)],
+    ["a", "b"],
+  ],
+  [
+    "an abandoned call was the last one",
+    [call("a", 0, 10), call("lost", 10, null, abandoned)],
+    ["a", "lost"],
+  ],
 ])) {
   test(`critical path: ${about}`, () => {
     const tree = callTree(calls);
@@ -359,6 +383,42 @@ test("a run is quiet while it waits, and idle while nothing runs", () => {
   );
 });
 
+test("a tool is not idle between the calls in it", () => {
+  const tree = callTree([
+    call("a", 0, 100),
+    call("a1", 10, 20, inside("a")),
+    call("a2", 60, 70, inside("a")),
+  ]);
+
+  assert.deepEqual(quietTimes(tree, RUN), []);
+});
+
+test("an abandoned call lasts until its caller ended", () => {
+  const tree = callTree([
+    agent("a", 0, 40),
+    call("lost", 10, null, inside("a", abandoned)),
+    call("below", 20, null, inside("lost", abandoned)),
+    call("late", 50, null, inside("a", abandoned)),
+  ]);
+
+  assert.deepEqual([...tree.ends], [40, 40, 40, Infinity]);
+  assert.deepEqual(idsOf(layoutOf([...tree.calls]), { from: 45, to: 48 }), []);
+});
+
+test("an abandoned call hides no idle time after it unless it was the last one", () => {
+  const calls = [call("lost", 0, null, abandoned), call("a", 0, 20), call("b", 60, 80)];
+  const last = call("last", 85, null, abandoned);
+
+  assert.deepEqual(quietTimes(callTree(calls), RUN), [
+    { from: 20, to: 60, kind: "idle" },
+    { from: 80, to: 100, kind: "idle" },
+  ]);
+  assert.deepEqual(quietTimes(callTree([...calls, last]), RUN), [
+    { from: 20, to: 60, kind: "idle" },
+    { from: 80, to: 85, kind: "idle" },
+  ]);
+});
+
 test("a live run without a call is idle until now", () => {
   const tree = callTree([agent("a", 0, 100, { ended_at: null }), call("a1", 0, 20, inside("a"))]);
 
@@ -433,6 +493,7 @@ test("the overview has one block for calls that touch, and a mark for each failu
     call("a", 0, 20),
     call("b", 20, 40),
     call("c", 60, 80, failed),
+    call("d", 70, 80, failed),
     call("m", 90, 95, { kind: "model" }),
   ]);
 
@@ -443,7 +504,7 @@ test("the overview has one block for calls that touch, and a mark for each failu
     { lane: 0, look: "failed", from: 60, to: 81 },
     { lane: 0, look: "model", from: 90, to: 96 },
   ]);
-  assert.deepEqual(failures, [80]);
+  assert.deepEqual(failures, [{ column: 80, count: 2 }]);
 });
 
 test("the bar of repeats has a part for each run of calls, and shows failures between others", () => {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from longwatch.model.call_tree import TOP, CallTree
 from longwatch.model.calls import Call
@@ -73,22 +73,25 @@ def _error_of(call: Call) -> str:
     return (call.end and call.end.error) or "failed"
 
 
-def critical_path(tree: CallTree, *, until: int) -> dict[int, int]:
+def critical_path(tree: CallTree, *, until: int, has_ended: bool = False) -> dict[int, int]:
     """The calls that determine the duration of a run -> the milliseconds that each contributes itself.
 
     Backwards from the end: the run waits for the call that ended last; that one waits for the call in it that
     ended last; before that began, it waits for the last one that had ended by then, and so on. The time
-    between them is its own. A call without an end lasts `until` this time. Of calls that ended together,
-    the longer one counts. A call that outlasted its caller, or ended beside a later one, delays nothing.
+    between them is its own. A call without an end lasts `until` this time. In a run that has ended, it lasts
+    no longer than its caller, and delays nothing if another call of its caller ended after it began. Of calls
+    that ended together, the longer one counts. A call that outlasted its caller, or ended beside a later one,
+    delays nothing.
     """
+    ends = _ends(tree, until, has_ended)
     own: dict[int, int] = {}
-    last = max((_end(tree, index, until) for index in tree.children.get(TOP, ())), default=until)
+    last = max((ends[index] for index in tree.children.get(TOP, ())), default=until)
     todo = [(TOP, 0, max(until, last))]
     while todo:
         caller, begin, at = todo.pop()
         waited = 0  # for the caller itself
-        for index in _latest_first(tree, caller, until):
-            started, ended = tree.calls[index].started_at, _end(tree, index, until)
+        for index in _latest_first(tree, caller, ends, has_ended):
+            started, ended = tree.calls[index].started_at, ends[index]
             if at <= begin:
                 break
             if ended > at or ended <= max(started, begin):
@@ -101,12 +104,24 @@ def critical_path(tree: CallTree, *, until: int) -> dict[int, int]:
     return own
 
 
-def _latest_first(tree: CallTree, caller: int, until: int) -> list[int]:
+def _latest_first(tree: CallTree, caller: int, ends: Sequence[int], has_ended: bool) -> list[int]:
     """The calls of a caller, the one that ended last first; of those that ended together, the longest."""
     below = tree.children.get(caller, ())
-    return sorted(below, key=lambda index: (-_end(tree, index, until), tree.calls[index].started_at, index))
+    recorded = max((ends[index] for index in below if tree.calls[index].end is not None), default=0)
+
+    def may_delay(index: int) -> bool:
+        call = tree.calls[index]
+        return not has_ended or call.end is not None or call.started_at >= recorded
+
+    return sorted(
+        filter(may_delay, below), key=lambda index: (-ends[index], tree.calls[index].started_at, index)
+    )
 
 
-def _end(tree: CallTree, index: int, until: int) -> int:
-    end = tree.calls[index].end
-    return end.at if end is not None else until
+def _ends(tree: CallTree, until: int, has_ended: bool) -> list[int]:
+    ends: list[int] = []
+    for call, caller in zip(tree.calls, tree.callers, strict=True):
+        outlives = has_ended and caller != TOP and ends[caller] >= call.started_at
+        open_end = min(until, ends[caller]) if outlives else until
+        ends.append(open_end if call.end is None else call.end.at)
+    return ends

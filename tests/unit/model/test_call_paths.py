@@ -14,9 +14,10 @@ def failing(calls: list[Call], *, error: str | None = None, has_ended: bool = Tr
     return [tree.calls[index].call_id for index in failing_path(tree, error=error, has_ended=has_ended)]
 
 
-def critical(calls: list[Call], *, until: int) -> dict[str, int]:
+def critical(calls: list[Call], *, until: int, has_ended: bool = False) -> dict[str, int]:
     tree = CallTree.of(calls)
-    return {tree.calls[index].call_id: own for index, own in critical_path(tree, until=until).items()}
+    path = critical_path(tree, until=until, has_ended=has_ended)
+    return {tree.calls[index].call_id: own for index, own in path.items()}
 
 
 def test_the_failing_path_leads_to_the_innermost_call_with_the_runs_error() -> None:
@@ -143,6 +144,24 @@ def test_an_open_call_lasts_until_now() -> None:
     assert critical(calls, until=100) == {"a1": 5, "t1": 95}
 
 
+def test_an_abandoned_call_delays_nothing_if_another_one_ended_after_it_began() -> None:
+    calls = [call("lost", takes=None), call("t1", takes=10), call("t2", at=10, takes=20)]
+    last = call("last", at=30, takes=None)
+
+    assert critical(calls, until=40, has_ended=True) == {"t1": 10, "t2": 20}
+    assert critical([*calls, last], until=40, has_ended=True) == {"t1": 10, "t2": 20, "last": 10}
+
+
+def test_an_abandoned_call_lasts_no_longer_than_its_caller() -> None:
+    calls = [
+        call("a1", kind="agent", takes=50),
+        call("t1", at=20, takes=None, parent="a1"),
+        call("a2", kind="agent", at=50, takes=50),
+    ]
+
+    assert critical(calls, until=100, has_ended=True) == {"a1": 20, "t1": 30, "a2": 50}
+
+
 ids = st.sampled_from("abcdefgh")
 trees = st.dictionaries(ids, st.tuples(ids, st.integers(0, 50), st.none() | st.integers(0, 50)))
 
@@ -151,9 +170,11 @@ def calls_of(links: dict[str, tuple[str, int, int | None]]) -> list[Call]:
     return [call(name, parent=parent, at=at, takes=takes) for name, (parent, at, takes) in links.items()]
 
 
-@given(trees)
-def test_the_times_on_the_critical_path_never_overlap(links: dict[str, tuple[str, int, int | None]]) -> None:
-    own = critical(calls_of(links), until=120)
+@given(trees, st.booleans())
+def test_the_times_on_the_critical_path_never_overlap(
+    links: dict[str, tuple[str, int, int | None]], has_ended: bool
+) -> None:
+    own = critical(calls_of(links), until=120, has_ended=has_ended)
 
     assert all(ms >= 0 for ms in own.values())
     assert sum(own.values()) <= 120

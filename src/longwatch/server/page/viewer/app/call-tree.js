@@ -1,5 +1,6 @@
 /** The calls of a run as a tree: depth first, siblings in the order they began. Built once per version of the run. */
 
+import { ABANDONED } from "../core/calls.js";
 import { addTo } from "../core/groups.js";
 
 /** @import { Call } from "./types.js" */
@@ -14,7 +15,7 @@ import { addTo } from "../core/groups.js";
  * @property {Int32Array} depths
  * @property {Int32Array} afters index after the last descendant
  * @property {Float64Array} starts epoch milliseconds
- * @property {Float64Array} ends Infinity without an end
+ * @property {Float64Array} ends Infinity without an end; of an abandoned call that of its caller, if that has one
  * @property {Float64Array} lasts the latest end of the call and its descendants
  * @property {Int32Array} byStart the indexes in the order the calls began
  * @property {Map<string, number>} indexes call id → index
@@ -43,7 +44,7 @@ export function callTree(calls) {
     tree.parents[at] = parent;
     tree.depths[at] = parent < 0 ? 0 : depthOf(tree, parent) + 1;
     tree.starts[at] = call.started_at;
-    tree.ends[at] = tree.lasts[at] = endOf(call);
+    tree.ends[at] = tree.lasts[at] = endOf(call, tree.ends[parent] ?? Infinity);
     tree.indexes.set(call.call_id, at);
     const below = children.get(call) ?? [];
     for (let each = below.length - 1; each >= 0; each -= 1)
@@ -86,9 +87,11 @@ function depthOf({ depths }, at) {
   return depths[at] ?? 0;
 }
 
-/** @param {Call} call */
-function endOf({ started_at, ended_at, duration_ms }) {
-  return ended_at ?? (duration_ms === null ? Infinity : started_at + duration_ms);
+/** @param {Call} call @param {number} callerEnd */
+function endOf({ started_at, ended_at, duration_ms, status }, callerEnd) {
+  if (ended_at !== null) return ended_at;
+  if (duration_ms !== null) return started_at + duration_ms;
+  return status === ABANDONED && callerEnd >= started_at ? callerEnd : Infinity;
 }
 
 /**

@@ -3,6 +3,7 @@
  * rules as in Python.
  */
 
+import { ABANDONED } from "../core/calls.js";
 import { childrenOf, endAt } from "./call-tree.js";
 
 /** @import { CallTree } from "./call-tree.js" */
@@ -10,7 +11,7 @@ import { childrenOf, endAt } from "./call-tree.js";
 /**
  * Backwards from the end: the run waits for the call that ended last; that one waits for the call in it that ended last;
  * before that began, it waits for the last one that had ended by then, and so on. A call that outlasted its caller, or ended
- * beside a later one, delays nothing.
+ * beside a later one, delays nothing; neither does an abandoned call if another one ended after it began.
  * @param {CallTree} tree
  * @param {number} until the time until which calls without an end last
  * @returns {Map<number, number>} index → milliseconds
@@ -44,8 +45,15 @@ export function criticalPath(tree, until) {
  * @param {CallTree} tree @param {number} caller @param {number} until
  */
 function latestFirst(tree, caller, until) {
-  const { starts } = tree;
-  return childrenOf(tree, caller).sort(
+  const { calls, starts } = tree;
+  const below = childrenOf(tree, caller);
+  const isAbandoned = (/** @type {number} */ at) => calls[at]?.status === ABANDONED;
+  const recorded = below.reduce(
+    (last, at) => (isAbandoned(at) ? last : Math.max(last, endAt(tree, at, until))),
+    0,
+  );
+  const mayDelay = below.filter((at) => !isAbandoned(at) || (starts[at] ?? 0) >= recorded);
+  return mayDelay.sort(
     (one, other) =>
       endAt(tree, other, until) - endAt(tree, one, until) ||
       (starts[one] ?? 0) - (starts[other] ?? 0) ||

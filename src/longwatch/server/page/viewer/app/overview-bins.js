@@ -9,7 +9,7 @@ import { endAt } from "./call-tree.js";
  * @typedef {{lane: number, look: string, from: number, to: number}} Block columns `from` to `to`
  * @typedef {object} Bins
  * @property {Block[]} blocks
- * @property {number[]} failures columns in which a call failed
+ * @property {{column: number, count: number}[]} failures columns in which calls failed
  */
 
 /**
@@ -20,7 +20,7 @@ import { endAt } from "./call-tree.js";
 export function binCalls(tree, whole, openEnd, { columns, lanes }) {
   /** @type {Map<string, Int32Array>} lane and look → changes of the number of calls, by column */
   const changes = new Map();
-  const failed = new Uint8Array(columns + 1);
+  const failed = new Int32Array(columns);
   const scale = columns / Math.max(1, whole.to - whole.from);
   const column = (/** @type {number} */ time) =>
     Math.max(0, Math.min(columns - 1, Math.floor((time - whole.from) * scale)));
@@ -33,11 +33,11 @@ export function binCalls(tree, whole, openEnd, { columns, lanes }) {
     if (!counts) changes.set(key, (counts = new Int32Array(columns + 1)));
     counts[from] = (counts[from] ?? 0) + 1;
     counts[to + 1] = (counts[to + 1] ?? 0) - 1;
-    if (call.status === "failed") failed[to] = 1;
+    if (call.status === "failed") failed[to] = (failed[to] ?? 0) + 1;
   });
   return {
     blocks: [...changes].flatMap(([key, counts]) => blocksOf(key, counts)),
-    failures: [...failed.keys()].filter((at) => failed[at]),
+    failures: [...failed].flatMap((count, column) => (count ? { column, count } : [])),
   };
 }
 

@@ -1,11 +1,17 @@
-/** The times in which no call ran: the run waited, or it was idle. An agent is idle between two of its calls. */
+/**
+ * The times in which no call ran: the run waited, or it was idle. An agent is idle between two of its calls; a tool that calls
+ * others is not.
+ */
 
+import { ABANDONED } from "../core/calls.js";
 import { endAt, isLeaf } from "./call-tree.js";
 
 /** @import { CallTree } from "./call-tree.js" */
 /** @import { Stretch } from "./time-scale.js" */
+/** @import { Call } from "./types.js" */
 /** @typedef {Stretch & {kind: "idle" | "waiting"}} Quiet */
 
+const CALLERS = new Set(["agent", "node"]); // kinds that may be idle between two of their calls
 const LEAST_SHARE = 0.02; // of the visible time: shorter ones are not worth a mark
 
 /**
@@ -15,10 +21,14 @@ const LEAST_SHARE = 0.02; // of the visible time: shorter ones are not worth a m
 export function quietTimes(tree, run) {
   /** @type {Quiet[]} */
   const quiet = [];
-  const waits = joined(tree, run.to, (kind) => kind === "wait");
+  const waits = joined(tree, run.to, ({ kind }) => kind === "wait");
   let next = 0;
   let busyUntil = run.from;
-  const busy = joined(tree, run.to, (kind) => kind !== "wait");
+  const busy = joined(
+    tree,
+    run.to,
+    ({ kind }, at) => kind !== "wait" && (!CALLERS.has(kind) || isLeaf(tree, at)),
+  );
   for (const { from, to } of [...busy, { from: run.to, to: run.to }]) {
     let at = busyUntil;
     while (at < from) {
@@ -43,15 +53,22 @@ export function quietInView(quiet, view) {
 }
 
 /**
- * The times in which a call without children ran, as stretches that do not overlap.
- * @param {CallTree} tree @param {number} openEnd @param {(kind: string) => boolean} counts
+ * The times in which these calls ran, as stretches that do not overlap. The end of an abandoned call is unknown: if another
+ * call ended after it began, it counts only as long as its caller is known to have run.
+ * @param {CallTree} tree @param {number} openEnd @param {(call: Call, at: number) => boolean} counts
  */
 function joined(tree, openEnd, counts) {
+  const recorded = tree.ends.reduce(
+    (last, end) => (end === Infinity ? last : Math.max(last, end)),
+    0,
+  );
   /** @type {Stretch[]} */
   const found = [];
   for (const at of tree.byStart) {
-    if (!isLeaf(tree, at) || !counts(tree.calls[at]?.kind ?? "")) continue;
+    const call = /** @type {Call} */ (tree.calls[at]);
+    if (!counts(call, at)) continue;
     const [from, to] = [tree.starts[at] ?? 0, endAt(tree, at, openEnd)];
+    if (call.status === ABANDONED && tree.ends[at] === Infinity && from < recorded) continue;
     const last = found.at(-1);
     if (last && from <= last.to) last.to = Math.max(last.to, to);
     else found.push({ from, to });

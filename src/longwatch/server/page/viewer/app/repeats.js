@@ -38,6 +38,22 @@ export function repeatsOf(tree, apart = new Set()) {
   return groups;
 }
 
+/**
+ * The groups of the calls that are kept; fewer than four of them are none.
+ * @param {CallTree} tree @param {Map<number, Repeats>} repeats @param {Uint8Array} kept 1 for each call to keep
+ */
+export function keptRepeats(tree, repeats, kept) {
+  /** @type {Map<number, Repeats>} */
+  const groups = new Map();
+  for (const group of new Set(repeats.values())) {
+    const members = group.members.filter((at) => kept[at]);
+    if (members.length < LEAST_REPEATS) continue;
+    const left = members.length < group.members.length ? groupOf(tree, members) : group;
+    for (const member of members) groups.set(member, left);
+  }
+  return groups;
+}
+
 /** @param {CallTree} tree @param {number[]} members @returns {Repeats} */
 function groupOf({ calls, parents }, members) {
   const first = members[0] ?? 0;

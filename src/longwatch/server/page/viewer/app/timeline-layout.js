@@ -1,5 +1,6 @@
 /** The rows of one version of a run for what the user chose, and those of them that are in view. */
 
+import { keptRepeats } from "./repeats.js";
 import { callMatcher } from "./timeline-filter.js";
 import { keptCalls, timelineRows } from "./timeline-rows.js";
 
@@ -35,7 +36,7 @@ export class TimelineLayout {
     const finds = filter.errors || filter.text !== "";
     this.rows = timelineRows(tree, {
       // What a search has found is neither folded away nor below a closed row.
-      repeats: folds && !finds ? repeats : UNFOLDED,
+      repeats: !folds || finds ? UNFOLDED : kept ? keptRepeats(tree, repeats, kept) : repeats,
       kept,
       isOpen: (row) => (finds ? open.isOpenForMatches(row) : open.isOpen(row)),
     });
@@ -49,8 +50,11 @@ export class TimelineLayout {
     this.#rowById = new Map(this.rows.map(({ id }, index) => [id, index]));
     // A drag or a zoom needs these for every frame.
     this.#froms = Float64Array.from(this.rows, ({ at }) => tree.starts[at] ?? 0);
-    this.#tos = Float64Array.from(this.rows, ({ at, repeats: group }) =>
-      (group?.members ?? [at]).reduce((last, each) => Math.max(last, tree.lasts[each] ?? 0), 0),
+    this.#tos = Float64Array.from(this.rows, (row) =>
+      (row.repeats?.members ?? [row.at]).reduce(
+        (last, each) => Math.max(last, this.#endsOf(row)[each] ?? 0),
+        0,
+      ),
     );
     /** Index of the row of the call that began last. */
     this.newest = this.#newest();
@@ -77,13 +81,18 @@ export class TimelineLayout {
   }
 
   /** @param {number} index @param {Row} row @param {Stretch} view */
-  #isInView(index, { repeats }, { from, to }) {
+  #isInView(index, row, { from, to }) {
     if ((this.#froms[index] ?? 0) > to || (this.#tos[index] ?? 0) < from) return false;
-    const { starts, lasts } = this.#tree;
-    return (
-      !repeats ||
-      repeats.members.some((each) => (starts[each] ?? 0) <= to && (lasts[each] ?? 0) >= from)
-    );
+    const { starts } = this.#tree;
+    const ends = this.#endsOf(row);
+    const isCallInView = (/** @type {number} */ each) =>
+      (starts[each] ?? 0) <= to && (ends[each] ?? 0) >= from;
+    return !row.repeats || row.repeats.members.some(isCallInView);
+  }
+
+  /** A closed row stands for the calls below it, too. @param {Row} row */
+  #endsOf({ isOpen }) {
+    return isOpen ? this.#tree.ends : this.#tree.lasts;
   }
 
   #newest() {

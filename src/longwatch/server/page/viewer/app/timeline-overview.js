@@ -5,11 +5,14 @@ import { div } from "./markup.js";
 import { binCalls } from "./overview-bins.js";
 import { share } from "./time-scale.js";
 
+/** @import { Bins } from "./overview-bins.js" */
 /** @import { TimelineFacts } from "./timeline-facts.js" */
 /** @import { Stretch } from "./time-scale.js" */
 
 const LANES = 5;
 const MARK_PX = 5; // height of the strip with the failures
+const MOST_LINES = 0.08; // of the columns: more lines for failures would hide the calls
+const LEAST_ALPHA = 0.3; // of a mark in the strip
 const LEAST_RANGE = 0.005; // of the width: a shorter drag is a click
 /** Classes of the colours, by what the bins state. */
 const LOOKS = /** @type {Record<string, string>} */ ({
@@ -87,10 +90,7 @@ export class Overview {
     }
     pen.globalAlpha = 1;
     pen.fillStyle = colours.get("failed") ?? "";
-    for (const column of failures) {
-      pen.fillRect(column - 1, 0, 3, MARK_PX);
-      pen.fillRect(column, MARK_PX, 1, height - MARK_PX);
-    }
+    paintFailures(pen, failures, { columns: size.columns, height });
   }
 
   /** The colours of the current theme; a canvas has no classes. */
@@ -123,6 +123,28 @@ export class Overview {
       this.onRange({ from: Math.min(start, end), to: Math.max(start, end) });
     });
   }
+}
+
+/**
+ * Few failures are lines through the whole height. Many would hide what is below them: then only the strip shows where they
+ * are dense.
+ * @param {CanvasRenderingContext2D} pen @param {Bins["failures"]} failures
+ * @param {{columns: number, height: number}} size
+ */
+function paintFailures(pen, failures, { columns, height }) {
+  if (failures.length <= columns * MOST_LINES) {
+    for (const { column } of failures) {
+      pen.fillRect(column - 1, 0, 3, MARK_PX);
+      pen.fillRect(column, MARK_PX, 1, height - MARK_PX);
+    }
+    return;
+  }
+  const most = failures.reduce((found, { count }) => Math.max(found, count), 1);
+  for (const { column, count } of failures) {
+    pen.globalAlpha = LEAST_ALPHA + (1 - LEAST_ALPHA) * (count / most);
+    pen.fillRect(column, 0, 1, MARK_PX);
+  }
+  pen.globalAlpha = 1;
 }
 
 /**

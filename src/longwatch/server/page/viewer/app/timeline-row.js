@@ -148,7 +148,7 @@ function bar({ call, at }, { facts, view, openEnd, pattern }) {
   const to = Math.max(share(view, endAt(tree, at, openEnd)), from + LEAST_SHARE);
   if (to <= 0 || from >= 1) return [];
   const [left, right] = [Math.max(0, from), Math.min(1, to)];
-  const title = call.status === ABANDONED ? "No end recorded; running at least until here" : null;
+  const title = call.status === ABANDONED ? "No end recorded" : null;
   const style = {
     ...place(left, right),
     "--first": `${firstTokenShare(call) * 100}%`,
