@@ -332,6 +332,6 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_NOTIFICATION_ADDRESSES",
         (),
         _parse_names,
-        "Link-local addresses or networks that webhooks may send to, such as 169.254.10.0/24",
+        "Addresses or networks that notifications may go to although they are not public: 169.254.10.0/24",
     ),
 )

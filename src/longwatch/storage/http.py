@@ -6,6 +6,7 @@ differently on purpose:
 - `fetch`, for sources, returns a complete response or raises: a truncated body could pass for another status.
   It compares the length with Content-Length and limits time, size and redirects. Headers, which may contain
   secrets, are sent on after a redirect only to the same origin.
+- `post`, for notifications, limits the time and the addresses. Redirects are not followed.
 - `longwatch.remote.blocking_client`: a long poll is limited by its timeout only. An error status counts even
   if its body is truncated. A redirect is an error, because a token belongs to the server that was named.
 - `longwatch.aws.invoker` reads the beginning of an agent's response. A redirect is an error, because urllib
@@ -30,9 +31,12 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from longwatch.storage.outgoing import OutgoingAddresses
+
 TIMEOUT_SECONDS = 10.0  # without a byte
 TOTAL_SECONDS = 30.0  # for a response with all of its redirects
 MAX_BYTES = 1024 * 1024
+MAX_REPLY_BYTES = 4_096  # of a response to a POST
 MAX_REDIRECTS = 5
 AGENT = "longwatch"
 
@@ -103,6 +107,35 @@ def fetch(url: str, headers: Mapping[str, str]) -> HttpResponse:
     raise ValueError(f"more than {MAX_REDIRECTS} redirects and no status")
 
 
+def post(
+    url: str, headers: Mapping[str, str], body: bytes, *, addresses: OutgoingAddresses | None = None
+) -> HttpResponse:
+    """POST to this URL, if its address is allowed. Redirects are not followed.
+
+    The body of the response is truncated. Raises ValueError if a retry does not help, else OSError or
+    HTTPException.
+    """
+    with _deadline(time.monotonic() + TOTAL_SECONDS, addresses) as line:
+        client = HttpClient(_Plain(line), _Secure(line))
+        try:
+            response = client.send(
+                "POST",
+                url,
+                headers={"User-Agent": AGENT, **headers},
+                body=body,
+                timeout_seconds=TIMEOUT_SECONDS,
+            )
+        except (OSError, HTTPException):
+            line.check()
+            raise
+        with response:
+            read = b""
+            with suppress(OSError, HTTPException):  # the status has arrived, which is what counts
+                read = response.read(MAX_REPLY_BYTES)
+            line.check()
+            return HttpResponse(response.status or 0, read, response.headers)
+
+
 def resolve_redirect(url: str, location: str) -> str:
     """The URL that a redirect leads to. Raises ValueError, without any secret, if it is not followed."""
     host = urlsplit(url).netloc
@@ -156,14 +189,19 @@ def _body(response: HTTPResponse, line: _HttpConnection) -> bytes:
 class _HttpConnection:
     """The connection of a request; cut at the deadline, even while headers arrive slowly."""
 
-    def __init__(self, until: float) -> None:
+    def __init__(self, until: float, addresses: OutgoingAddresses | None = None) -> None:
         self._until = until
+        self._addresses = addresses
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
-    def hold(self, connected: socket.socket) -> None:
+    def hold(self, connected: socket.socket, host: str, *, is_proxied: bool) -> None:
+        """Use this connection, if its address is allowed. That of a proxy of the environment is."""
         with self._lock:
             self._socket = connected
+        if self._addresses is not None and not is_proxied:
+            # After the name was resolved: an earlier check could have got another address.
+            self._addresses.check(connected.getpeername()[0], host)
         self.check()
 
     def check(self) -> None:
@@ -178,8 +216,8 @@ class _HttpConnection:
 
 
 @contextmanager
-def _deadline(until: float) -> Iterator[_HttpConnection]:
-    line = _HttpConnection(until)
+def _deadline(until: float, addresses: OutgoingAddresses | None = None) -> Iterator[_HttpConnection]:
+    line = _HttpConnection(until, addresses)
     timer = threading.Timer(max(0.0, until - time.monotonic()), line.cut)
     timer.daemon = True
     timer.start()
@@ -195,12 +233,12 @@ class _Plain(urllib.request.HTTPHandler):
         self._line = line
 
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        line = self._line
+        line, is_proxied = self._line, req.has_proxy()
 
         class Connection(HTTPConnection):
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock)
+                line.hold(self.sock, self.host, is_proxied=is_proxied)
 
         return self.do_open(Connection, req)
 
@@ -211,12 +249,12 @@ class _Secure(urllib.request.HTTPSHandler):
         self._line = line
 
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        line = self._line
+        line, is_proxied = self._line, getattr(req, "_tunnel_host", None) is not None
 
         class Connection(HTTPSConnection):
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock)
+                line.hold(self.sock, self.host, is_proxied=is_proxied)
 
         return self.do_open(Connection, req)
 
