@@ -15,7 +15,6 @@ os.environ |= {
 
 import pytest
 from crewai import LLM, Agent, Crew, Task
-from crewai.events import crewai_event_bus
 from crewai.tools import tool
 
 import longwatch
@@ -68,7 +67,6 @@ def test_a_crew_is_a_run_with_its_tasks_agents_tools_and_models(
     server.add(use_add(1, 2), reply("Thought: I now know the final answer\nFinal Answer: 3"))
 
     office(server).kickoff(inputs={"topic": "sums"})
-    crewai_event_bus.flush()
 
     assert recorded.tree() == [
         "agent office completed",
@@ -92,7 +90,6 @@ def test_a_model_that_fails_fails_everything_around_it(recorded: Recorded, serve
 
     with pytest.raises(Exception):  # noqa: B017 - CrewAI wraps the client's
         office(server).kickoff()
-    crewai_event_bus.flush()
 
     lines = recorded.tree()
     assert lines[:3] == ["agent office failed", "  node sum failed", "    agent Clerk failed"]
@@ -104,9 +101,9 @@ def test_a_model_call_is_recorded_once_with_its_client(recorded: Recorded, serve
     server.add(reply("Thought: I now know the final answer\nFinal Answer: 3"))
 
     office(server).kickoff()
-    crewai_event_bus.flush()
 
     assert [line.strip() for line in recorded.tree() if "model" in line] == ["model gpt-test completed"]
+    assert {event.payload["recorded_by"] for event in recorded.events("model_call")} == {"crewai"}
 
 
 async def test_crews_that_run_side_by_side_are_siblings(recorded: Recorded, server: ModelServer) -> None:
@@ -114,7 +111,6 @@ async def test_crews_that_run_side_by_side_are_siblings(recorded: Recorded, serv
 
     async with longwatch.run("both"):
         await asyncio.gather(office(server).kickoff_async(), office(server).kickoff_async())
-    crewai_event_bus.flush()
 
     assert (
         recorded.tree()
@@ -133,7 +129,6 @@ def test_parallel_tools_are_below_their_agent(recorded: Recorded, server: ModelS
     server.add(ModelReply(tool_calls=uses), reply("Thought: I now know the final answer\nFinal Answer: 3, 5"))
 
     office(server).kickoff()
-    crewai_event_bus.flush()
 
     lines = recorded.tree()
     assert lines.count("      tool add completed") == lines.count("        tool measure completed") == 2
@@ -143,7 +138,6 @@ def test_a_stream_is_timed_to_its_end(recorded: Recorded, server: ModelServer) -
     server.add(reply("Thought: I now know the final answer\nFinal Answer: 3"))
 
     office(server, stream=True).kickoff()
-    crewai_event_bus.flush()
 
     [call] = [each for each in recorded.calls().values() if each.kind == "model"]
     assert call.model is not None

@@ -1,14 +1,13 @@
 """Records CrewAI: crews, tasks, agents, tools and models.
 
-The event bus calls its listeners in threads of its own, after the fact, so only models are recorded from
-events. For what has to be the scope of the code inside it, the public methods are wrapped.
+Models are recorded from events, as they are emitted: the event bus calls its listeners in threads of its own,
+later and in any order. For what has to be the scope of the code inside it, the public methods are wrapped.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +27,7 @@ from crewai.tools.structured_tool import CrewStructuredTool
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.call_tracker import CallTracker
 from longwatch.recording.calls import report_fault
+from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall
 from longwatch.recording.open_call import CallBlock, is_recorded_as_tool
 from longwatch.telemetry.messages import decode_json, messages_of
 
@@ -38,9 +38,6 @@ PARAMETERS = (
 )
 
 tracker = CallTracker("crewai")
-_lock = threading.Lock()
-_begun: set[str] = set()
-_early_ends: dict[str, Callable[[], None]] = {}  # listeners run in parallel: an end may overtake its start
 
 MakeBlock = Callable[..., CallBlock | None]
 
@@ -125,11 +122,9 @@ def on_start(source: Any, event: Any) -> None:
             "parameters": {**parameters, "tools": tools} if tools else parameters or None,
         },
     )
-    with _lock:
-        _begun.add(event.call_id)
-        end = _early_ends.pop(event.call_id, None)
-    if end is not None:
-        end()
+    call = tracker.scope_of(event.call_id)
+    if isinstance(call, ModelCall):
+        MODEL_CALL_LAYER.set(call)  # never reset: it has no effect once the call has ended
 
 
 def on_chunk(source: Any, event: Any) -> None:
@@ -144,21 +139,11 @@ def on_completion(source: Any, event: Any) -> None:
     }
     response = event.response
     output = [{"role": "assistant", "content": response if isinstance(response, str) else str(response)}]
-    _end(event.call_id, functools.partial(tracker.end, event.call_id, output=output, fields=fields))
+    tracker.end(event.call_id, output=output, fields=fields)
 
 
 def on_failure(source: Any, event: Any) -> None:
-    _end(event.call_id, functools.partial(tracker.end, event.call_id, error=event.error))
-
-
-def _end(call_id: str, end: Callable[[], None]) -> None:
-    with _lock:
-        has_begun = call_id in _begun
-        _begun.discard(call_id)
-        if not has_begun:
-            _early_ends[call_id] = end
-    if has_begun:
-        end()
+    tracker.end(event.call_id, error=event.error)
 
 
 def _usage(usage: Mapping[str, Any] | None) -> ModelUsage | None:
@@ -174,14 +159,26 @@ def _usage(usage: Mapping[str, Any] | None) -> ModelUsage | None:
     )
 
 
-def _quiet(handle: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    def listener(source: Any, event: Any) -> None:
-        try:
-            handle(source, event)
-        except Exception as error:  # noqa: BLE001
-            report_fault(error)
+LISTENERS: Mapping[type, Callable[[Any, Any], None]] = {
+    LLMCallStartedEvent: on_start,
+    LLMStreamChunkEvent: on_chunk,
+    LLMCallCompletedEvent: on_completion,
+    LLMCallFailedEvent: on_failure,
+}
 
-    return listener
+
+def _listen(emit: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(emit)
+    def emitting(self: Any, source: Any, event: Any) -> Any:
+        listener = LISTENERS.get(type(event))
+        if listener is not None:
+            try:
+                listener(source, event)
+            except Exception as error:  # noqa: BLE001
+                report_fault(error)
+        return emit(self, source, event)
+
+    return emitting
 
 
 METHODS: tuple[tuple[type, str, MakeBlock], ...] = (
@@ -209,10 +206,6 @@ def install() -> None:
     _is_installed = True
     for owner, name, make_block in METHODS:
         setattr(owner, name, _wrap(getattr(owner, name), make_block))
-    for event, handle in (
-        (LLMCallStartedEvent, on_start),
-        (LLMStreamChunkEvent, on_chunk),
-        (LLMCallCompletedEvent, on_completion),
-        (LLMCallFailedEvent, on_failure),
-    ):
-        crewai_event_bus.on(event)(_quiet(handle))
+    bus = type(crewai_event_bus)
+    bus.emit = _listen(bus.emit)
+    bus.aemit = _listen(bus.aemit)
