@@ -8,6 +8,7 @@ messages and the model of a request, and the output of an agent; the methods of 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections import OrderedDict
@@ -22,6 +23,7 @@ from agents.models import get_default_model
 from agents.run_state import RunState
 from agents.tracing import Span, Trace, TracingProcessor
 
+from longwatch.integrations.span_exceptions import SpanExceptions, note_exceptions
 from longwatch.integrations.untraced_spans import show_untraced_spans
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.active_run import ActiveRun
@@ -29,7 +31,7 @@ from longwatch.recording.calls import report_fault
 from longwatch.recording.capture import capture_value
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call
-from longwatch.recording.open_call import OpenCall
+from longwatch.recording.open_call import Failure, OpenCall
 from longwatch.recording.recorder import get_recorder
 from longwatch.recording.scope import SCOPE, RecordingScope
 from longwatch.recording.waiting import ActiveWait
@@ -54,7 +56,7 @@ class RunnerCall:
         self.open_model: ModelCall | None = None
         self.response_model: str | None = None
         self.model_error: str | None = None
-        self.error: str | None = None
+        self.error: Failure | None = None  # of the last agent
         self._run: ActiveRun | None = None
         self._scope: Token[RecordingScope | None] | None = None
         self._current: Token[RunnerCall | None] | None = None
@@ -93,9 +95,11 @@ class RunnerCall:
             if result is not None and limits is not None:
                 payload, run.captured_weight = capture_value(result, limits, recorder.secrets)
                 run.set_result(payload)
-            if error is None and self.error is not None:
-                run.fail(self.error)
-            run.end(error)
+            failure = error or self.error
+            if isinstance(failure, str):
+                run.fail(failure)
+                failure = None
+            run.end(failure)
         except Exception as fault:  # noqa: BLE001
             report_fault(fault)
 
@@ -118,6 +122,7 @@ class RecordingProcessor(TracingProcessor):
         # Open spans: the scope of what is inside each, and how to restore the one around it.
         self._scopes: OrderedDict[str, RecordingScope | None] = OrderedDict()
         self._tokens: dict[str, Token[RecordingScope | None]] = {}
+        self.exceptions = SpanExceptions()
 
     def on_span_start(self, span: Span[Any]) -> None:
         try:
@@ -155,6 +160,7 @@ class RecordingProcessor(TracingProcessor):
             self._scopes.popitem(last=False)
         if call is not None:
             self._tokens[span.span_id] = SCOPE.set(call)
+            self.exceptions.start(span.span_id)
         runner = _current.get()
         if data.type in ("response", "generation") and runner is not None:
             MODEL_CALL_LAYER.set(runner.open_model)  # has no effect once the call has ended
@@ -162,7 +168,12 @@ class RecordingProcessor(TracingProcessor):
     def _end(self, span: Span[Any]) -> None:
         call = self._scopes.pop(span.span_id, None)
         token = self._tokens.pop(span.span_id, None)
-        data, error, runner = span.span_data, _error_text(span.error), _current.get()
+        data, runner = span.span_data, _current.get()
+        raised = self.exceptions.end(span.span_id)
+        if runner is not None and runner.is_streamed and isinstance(raised, asyncio.CancelledError):
+            raised = None  # its consumer stopped reading
+        is_own = data.type in ("agent", "function")
+        error: Failure | None = raised if is_own and raised is not None else _error_text(span.error)
         if token is not None and isinstance(call, OpenCall):
             try:
                 SCOPE.reset(token)
@@ -178,7 +189,7 @@ class RecordingProcessor(TracingProcessor):
             runner.error = error
         elif data.type in ("response", "generation"):
             runner.response_model = getattr(getattr(data, "response", None), "model", None)
-            runner.model_error = error  # the SDK may retry
+            runner.model_error = _error_text(span.error)  # the SDK may retry
 
 
 def _begin_call(data: Any, outer: RecordingScope) -> OpenCall | None:
@@ -204,7 +215,7 @@ def _begin_call(data: Any, outer: RecordingScope) -> OpenCall | None:
     return call
 
 
-def _end_call(call: OpenCall, data: Any, error: str | None) -> None:
+def _end_call(call: OpenCall, data: Any, error: Failure | None) -> None:
     match data.type:
         case "agent":
             call.finish(output=_outputs.pop(call.call_id or "", None), error=error)
@@ -446,6 +457,7 @@ def install() -> None:
     _is_installed = True
     processor = RecordingProcessor()
     add_trace_processor(processor)
+    note_exceptions(processor.exceptions)
     show_untraced_spans(processor, lambda: _current.get() is not None)
     wrappers = {"run": _record_run, "run_sync": _record_run_sync, "run_streamed": _record_run_streamed}
     for name, wrapper in wrappers.items():

@@ -12,6 +12,7 @@ from agents import (
     Agent,
     GuardrailFunctionOutput,
     InputGuardrailTripwireTriggered,
+    Model,
     RunConfig,
     RunHooks,
     Runner,
@@ -19,7 +20,7 @@ from agents import (
     function_tool,
     input_guardrail,
 )
-from agents.exceptions import UserError
+from agents.exceptions import ModelBehaviorError, UserError
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tracing import TracingProcessor
 from agents.usage import Usage
@@ -74,6 +75,22 @@ def calls(name: str, arguments: dict[str, Any]) -> Any:
 def scripted(*steps: Any) -> ScriptedModel:
     usage = Usage(requests=1, input_tokens=12, output_tokens=7, total_tokens=19)
     return ScriptedModel(list(steps), default_usage=usage)
+
+
+class Endless(Model):
+    """Never responds."""
+
+    model = "Endless"
+
+    def __init__(self) -> None:
+        self.is_asked = asyncio.Event()
+
+    async def get_response(self, *args: Any, **options: Any) -> Any:
+        self.is_asked.set()
+        await asyncio.Event().wait()
+
+    def stream_response(self, *args: Any, **options: Any) -> Any:
+        raise NotImplementedError
 
 
 def calculator(*steps: Any, **options: Any) -> Agent[Any]:
@@ -174,6 +191,62 @@ async def test_a_tool_that_raises_fails_with_its_agent(recorded: Recorded) -> No
         "  tool divide failed",
     ]
     assert "division by zero" in str(recorded.end("tool", "divide").payload["error_message"])
+
+
+async def test_an_error_that_the_sdk_redacts_is_recorded_as_the_exception(recorded: Recorded) -> None:
+    @function_tool
+    def read(path: str) -> str:
+        raise FileNotFoundError(path)
+
+    agent = Agent(
+        name="Reader",
+        model=scripted([calls("read", {"path": "a.txt"})], [assistant_message("?")]),
+        tools=[read],
+    )
+
+    await Runner.run(agent, "read")
+
+    end = recorded.end("tool", "read").payload
+    assert (end["status"], end["error_message"]) == ("failed", "FileNotFoundError: a.txt")
+    assert "traceback" in end
+    assert recorded.end("agent", "Reader").payload["status"] == "completed"
+
+
+@pytest.mark.parametrize("is_disabled", [False, True])
+async def test_an_unknown_tool_fails_the_agent(recorded: Recorded, is_disabled: bool) -> None:
+    config = RunConfig(tracing_disabled=is_disabled)
+    try:
+        raise KeyError("handled by the program while it runs the agent")
+    except KeyError:
+        with pytest.raises(ModelBehaviorError):
+            await Runner.run(calculator([calls("unknown", {})]), "1 + 2?", run_config=config)
+        await Runner.run(Agent(name="Next", model=scripted([assistant_message("3")])), "1 + 2?")
+
+    ends = [event for event in recorded.all_events() if event.type == "agent_end"]
+    (failed,) = [event for event in ends if event.payload["status"] == "failed"]
+    assert failed.agent_name == "Calculator"
+    assert "unknown not found" in str(failed.payload["error_message"])
+
+
+async def test_a_cancelled_run_fails_its_agent_and_its_model(recorded: Recorded) -> None:
+    model = Endless()
+    run = asyncio.create_task(Runner.run(Agent(name="Slow", model=model), "hello"))
+    await model.is_asked.wait()
+
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+    assert recorded.tree() == ["agent Slow failed", "  model Endless failed"]
+    assert recorded.end("agent", "Slow").payload["error_message"] == "CancelledError"
+
+
+async def test_a_streamed_run_that_is_cancelled_has_completed(recorded: Recorded) -> None:
+    result = Runner.run_streamed(calculator([assistant_message("one two")]), "count")
+    async for _ in result.stream_events():
+        result.cancel()
+
+    assert recorded.tree()[0] == "agent Calculator completed"
 
 
 async def test_a_model_that_raises_fails_its_call(recorded: Recorded) -> None:
