@@ -6,6 +6,9 @@ that only pass values on are not recorded; what they contain belongs to the near
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
@@ -16,6 +19,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
+from longwatch.integrations.attach import when_imported
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.call_tracker import CallTracker
 from longwatch.recording.calls import report_fault
@@ -24,6 +28,7 @@ from longwatch.recording.scope import SCOPE, RecordingScope
 from longwatch.telemetry.messages import message_of
 
 MESSAGE_DEPTH = 3  # levels of a state that are searched for messages; a state may contain itself
+HIDDEN = "langsmith:hidden"  # tag of steps that LangGraph adds to the program's own
 MAX_STEPS = 10_000  # steps that are not recorded themselves and still open
 
 ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
@@ -45,6 +50,8 @@ PARAMETERS = (
 tracker = CallTracker("langchain")
 STARTING_GRAPH: ContextVar[object] = ContextVar("longwatch_starting_graph", default=None)
 """The key of a graph's call whose first step LangChain is about to report; see `langgraph.py`."""
+BEGUN: ContextVar[list[UUID] | None] = ContextVar("longwatch_begun", default=None)
+"""The models and tools that the current method has begun; see `end_when_cancelled`."""
 
 
 class RecordingHandler(BaseCallbackHandler):
@@ -77,7 +84,7 @@ class RecordingHandler(BaseCallbackHandler):
             STARTING_GRAPH.set(None)
             self._graphs[run_id] = graph
             self._skip(run_id, graph)
-        elif _is_node(tags):
+        elif is_node(tags, kwargs.get("metadata") or {}, kwargs.get("name")):
             self._begin(run_id, "node", kwargs.get("name") or "node", parent_run_id, readable(inputs))
             self._enter(run_id)
         elif parent_run_id is None:
@@ -215,6 +222,9 @@ class RecordingHandler(BaseCallbackHandler):
         fields: Mapping[str, object] | None = None,
     ) -> None:
         tracker.begin(run_id, kind, name, parent=self._recorded(parent), input=given, fields=fields)
+        begun = BEGUN.get()
+        if begun is not None:
+            begun.append(run_id)
 
     def _end(self, run_id: UUID, *, output: object = None, error: BaseException | str | None = None) -> None:
         self._leave(run_id)
@@ -222,6 +232,11 @@ class RecordingHandler(BaseCallbackHandler):
             tracker.end(run_id, output=output, error=error)
         elif (graph := self._graphs.pop(run_id, None)) is not None:
             tracker.end(graph, output=output, error=error)
+
+    def cancel(self, run_ids: Sequence[UUID], error: BaseException) -> None:
+        """End the calls that were cancelled, the innermost first. Those that have ended are ignored."""
+        for run_id in reversed(run_ids):
+            tracker.end(run_id, error=error)
 
     def _fail(self, run_id: UUID, error: BaseException, parent: UUID | None = None) -> None:
         if self.is_control_flow(error, self._recorded(parent)):
@@ -345,8 +360,46 @@ def _tool_name(tool: Any) -> str:
     return str(declared.get("name") or declared.get("type") or "tool")
 
 
-def _is_node(tags: Sequence[str] | None) -> bool:
-    return bool(tags) and any(tag.startswith("graph:step:") for tag in tags or ())
+def is_node(tags: Sequence[str] | None, metadata: Mapping[str, Any], name: str | None) -> bool:
+    """Whether a step is a node of a graph, or a task of LangGraph's functional API."""
+    if not tags or HIDDEN in tags:
+        return False
+    if any(tag.startswith("graph:step:") for tag in tags):
+        return True
+    path = metadata.get("langgraph_path")
+    is_task = isinstance(path, tuple) and path[:1] == ("__pregel_push",) and path[-1] is True
+    return is_task and tags[0] == "seq:step:1" and name == metadata.get("langgraph_node")
+
+
+def end_when_cancelled(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method that reports no end when it is cancelled, as by a timeout."""
+
+    @functools.wraps(method)
+    async def ending(*args: Any, **options: Any) -> Any:
+        begun: list[UUID] = []
+        token = BEGUN.set(begun)
+        try:
+            return await method(*args, **options)
+        except asyncio.CancelledError as error:
+            handler.cancel(begun, error)
+            raise
+        finally:
+            BEGUN.reset(token)
+
+    return ending
+
+
+CANCELLABLE = (  # programs import these modules as they need them
+    ("langchain_core.language_models.chat_models", "BaseChatModel", "agenerate"),
+    ("langchain_core.language_models.llms", "BaseLLM", "agenerate"),
+    ("langchain_core.tools.base", "BaseTool", "arun"),
+    ("langchain_core.retrievers", "BaseRetriever", "ainvoke"),
+)
+
+
+def _wrap_cancellable(module: str, owner: str, name: str) -> None:
+    kind = getattr(sys.modules[module], owner)
+    setattr(kind, name, end_when_cancelled(getattr(kind, name)))
 
 
 handler = RecordingHandler()
@@ -355,10 +408,12 @@ _is_installed = False
 
 
 def install() -> None:
-    """Add the handler to every run of LangChain."""
+    """Add the handler to every run of LangChain, and wrap the methods that are silent when cancelled."""
     global _is_installed  # noqa: PLW0603 - once for the process
     if not _is_installed:
         _is_installed = True
         from langchain_core.tracers.context import register_configure_hook  # its import attaches this adapter
 
         register_configure_hook(_current_handler, inheritable=True)
+        for method in CANCELLABLE:
+            when_imported(method[0], functools.partial(_wrap_cancellable, *method))

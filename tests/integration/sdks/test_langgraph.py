@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import operator
+from collections.abc import Coroutine
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -12,9 +14,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, RetryPolicy, Send, interrupt
 
 import longwatch
 from longwatch.integrations import langgraph
@@ -197,6 +200,102 @@ async def test_a_graph_that_streams_leaves_its_consumer_outside(recorded: Record
 
     assert set(inside) == {None}
     assert recorded.events("workflow_complete")
+
+
+class Endless(GenericFakeChatModel):
+    """Never responds."""
+
+    is_asked: Any
+
+    async def _agenerate(self, *args: Any, **options: Any) -> Any:
+        self.is_asked.set()
+        await asyncio.Event().wait()
+
+
+@tool
+async def wait_for_ever(is_asked: Any) -> str:
+    """Never returns."""
+    is_asked.set()
+    await asyncio.Event().wait()
+    return ""
+
+
+async def cancelled(call: Coroutine[Any, Any, object], is_asked: asyncio.Event) -> None:
+    running = asyncio.create_task(call)
+    await is_asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_cancelled_graph_ends_its_node_and_its_model(recorded: Recorded) -> None:
+    is_asked = asyncio.Event()
+    model = Endless(messages=iter([]), is_asked=is_asked)
+
+    async def think(state: MessagesState) -> dict[str, object]:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("think", think)
+    graph.add_edge(START, "think")
+    await cancelled(graph.compile(name="slow").ainvoke(QUESTION), is_asked)
+
+    assert recorded.tree() == ["agent slow failed", "  node think failed", "    model Endless failed"]
+    errors = [event.payload["error_message"] for event in recorded.events("model_call", "node_stop")[1:]]
+    assert errors == ["CancelledError", "CancelledError"]
+
+
+async def test_a_cancelled_model_or_tool_ends(recorded: Recorded) -> None:
+    is_asked = asyncio.Event()
+    with longwatch.run("both"):
+        await cancelled(Endless(messages=iter([]), is_asked=is_asked).ainvoke("hello"), is_asked)
+        is_asked.clear()
+        await cancelled(wait_for_ever.ainvoke({"is_asked": is_asked}), is_asked)
+
+    assert recorded.tree() == ["model Endless failed", "tool wait_for_ever failed"]
+
+
+def test_tasks_of_the_functional_api_are_nodes(recorded: Recorded) -> None:
+    attempts = itertools.count()
+
+    @task
+    def double(number: int) -> int:
+        return 2 * number
+
+    def publish_once(total: int) -> int:
+        if next(attempts) == 0:
+            raise ValueError("busy")
+        return total
+
+    policy = RetryPolicy(max_attempts=2, initial_interval=0.001, retry_on=ValueError)
+    publish: Any = task(publish_once, name="publish", retry_policy=policy)  # type: ignore[call-overload]
+
+    @entrypoint()
+    def report(numbers: list[int]) -> int:
+        doubled = [double(number) for number in numbers]
+        total: int = publish(sum(each.result() for each in doubled)).result()
+        return total
+
+    assert report.invoke([1, 2]) == 6
+
+    lines = recorded.tree()
+    assert lines[1] == "  node report completed"
+    assert sorted(lines[2:]) == [
+        "    node double completed",
+        "    node double completed",
+        "    node publish completed",
+        "    node publish failed",
+    ]
+
+
+def test_steps_that_langgraph_adds_are_not_recorded(recorded: Recorded) -> None:
+    graph = StateGraph(Steps)
+    graph.add_node("work", lambda state: {"done": [str(state)]})
+    graph.add_conditional_edges(START, lambda state: [Send("work", number) for number in (1, 2)], ["work"])
+
+    assert sorted(graph.compile(name="fan").invoke({"done": []})["done"]) == ["1", "2"]
+
+    assert recorded.tree() == ["agent fan completed", "  node work completed", "  node work completed"]
 
 
 def test_graphs_inside_a_run_join_it(recorded: Recorded) -> None:
