@@ -7,10 +7,13 @@ default for the capabilities of all agents, so agents are created with it. For a
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar
@@ -42,6 +45,16 @@ PROVIDERS = {  # pydantic-ai's names, where the GenAI conventions have others
 }
 
 
+class Iteration:
+    """How the program uses one run of an agent."""
+
+    def __init__(self) -> None:
+        self.is_left = False  # before the end, and without an exception
+
+
+_iteration: ContextVar[Iteration | None] = ContextVar("longwatch_pydantic_ai", default=None)
+
+
 @dataclass
 class RecordingCapability(AbstractCapability[Any]):
     """Records everything an agent does. It changes nothing."""
@@ -55,9 +68,15 @@ class RecordingCapability(AbstractCapability[Any]):
         name = (ctx.agent.name if ctx.agent is not None else None) or "agent"
         given = {"user_prompt": ctx.prompt} if ctx.prompt is not None else None
         outer = SCOPE.get() or ambient_scope()
+        iteration = _iteration.get()
         _end_waits(ctx.messages)
         with CallBlock("agent", name, input=given, fields={"conversation_id": ctx.conversation_id}) as block:
-            result = await handler()
+            try:
+                result = await handler()
+            except asyncio.CancelledError:
+                if iteration is not None and iteration.is_left:
+                    block.error = GeneratorExit()  # its consumer stopped reading: not a failure
+                raise
             block.output = result.output
         if outer is not None and isinstance(result.output, DeferredToolRequests):
             _begin_waits(result.output, outer)
@@ -241,10 +260,16 @@ def _record_init(initialize: Callable[..., None]) -> Callable[..., None]:
 
 def _record_iter(iterate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(iterate)
-    def recorded(self: Any, *args: Any, capabilities: Any = None, **options: Any) -> Any:
+    @asynccontextmanager
+    async def recorded(self: Any, *args: Any, capabilities: Any = None, **options: Any) -> AsyncIterator[Any]:
         if not getattr(self, "is_recorded_by_longwatch", False):  # it was created before
             capabilities = [RecordingCapability(), *(capabilities or ())]
-        return iterate(self, *args, capabilities=capabilities, **options)
+        iteration = Iteration()
+        token = _iteration.set(iteration)
+        async with iterate(self, *args, capabilities=capabilities, **options) as run:
+            _iteration.reset(token)
+            yield run
+            iteration.is_left = True
 
     return recorded
 

@@ -164,6 +164,40 @@ async def test_a_stream_is_timed_to_its_end(recorded: Recorded) -> None:
     assert recorded.tree() == ["agent streamer completed", "  model scripted completed"]
 
 
+async def test_an_agent_that_is_left_early_has_completed(recorded: Recorded) -> None:
+    async def respond(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        for word in ("one ", "two ", "three"):
+            yield word
+
+    agent = Agent(FunctionModel(stream_function=respond, model_name="scripted"), name="streamer")
+    async with agent.run_stream("count") as result:
+        async for _ in result.stream_text(delta=True, debounce_by=None):
+            break
+    async with agent.iter("count") as run:
+        async for _ in run:
+            break
+
+    ends = [event.payload for event in recorded.all_events() if event.type == "agent_end"]
+    assert [end["status"] for end in ends] == ["completed", "completed"]
+
+
+async def test_a_cancelled_agent_fails(recorded: Recorded) -> None:
+    is_asked = asyncio.Event()
+
+    async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        is_asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    running = asyncio.create_task(Agent(FunctionModel(respond, model_name="slow"), name="Ada").run("hello"))
+    await is_asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert recorded.tree() == ["agent Ada failed", "  model slow failed"]
+
+
 async def test_a_tool_that_needs_an_approval_did_not_fail(recorded: Recorded) -> None:
     agent = Agent(
         scripted(ModelResponse([ToolCallPart("remove", {"path": "a.txt"}, "c1")])),
