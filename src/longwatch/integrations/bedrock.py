@@ -86,7 +86,7 @@ def _receive(call: ClientCall, response: Any) -> None:
 
 def _receive_stream(call: ClientCall, response: Any) -> None:
     stream = response["stream"]
-    call.reader = ConverseStream(_request_id(response))
+    call.begin_stream(ConverseStream(_request_id(response)))
     kind: Any = type(stream)
     stream.__class__ = _recorded_class(kind)  # it stays an EventStream
     stream.longwatch_call = call

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from longwatch.recording.calls import report_fault
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, ModelUsage
@@ -41,6 +43,11 @@ class ClientCall:
     def __init__(self, call: ModelCall) -> None:
         self._call = call
         self.reader: StreamReader | None = None  # of the stream, once there is one
+
+    def begin_stream(self, reader: StreamReader) -> None:
+        """Collect the response from a stream, which ends with the process at the latest."""
+        self.reader = reader
+        _streams.add(self)
 
     @contextmanager
     def during_request(self) -> Iterator[None]:
@@ -83,9 +90,26 @@ class ClientCall:
         }
         self._call.finish(output=response.output or None, error=error, fields=fields)
 
+    @property
+    def has_ended(self) -> bool:
+        return self._call.has_ended
+
     def __del__(self) -> None:
         if not self._call.has_ended:
             self.finish_stream()
+
+
+_streams: WeakSet[ClientCall] = WeakSet()
+
+
+def _finish_streams() -> None:
+    """End the streams that the program has left open: after the exit handlers nothing is recorded."""
+    for stream in list(_streams):
+        if not stream.has_ended:
+            stream.finish_stream()
+
+
+atexit.register(_finish_streams)  # later than the recorder's handler, so it runs before
 
 
 class Chunks:

@@ -166,7 +166,7 @@ class GeneratedClientCall(ClientCall):
         """Record the chunks of a stream as the program reads them."""
         if self._api.new_reader is None or self.reader is not None:
             return
-        self.reader = self._api.new_reader()
+        self.begin_stream(self._api.new_reader())
         kind = AsyncChunks if hasattr(stream, "__anext__") else Chunks
         stream._iterator = chunks = kind(stream._iterator, self)
         notify_on_close(stream.response, chunks.on_close)

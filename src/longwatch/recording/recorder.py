@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
@@ -301,6 +302,9 @@ class Recorder:
             self._start()
 
     def _start(self) -> None:
+        if sys.meta_path is None:
+            # Python removes its modules: nothing can be stored. A generator that ends now remains open.
+            return
         with self._lock:
             if self._thread is not None:
                 return

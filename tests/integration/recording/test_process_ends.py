@@ -169,6 +169,25 @@ recorder.record("wf-1", "step", {})
     ]
 
 
+def test_a_generator_that_is_open_when_python_ends_causes_no_message(workspace: Workspace) -> None:
+    done = workspace.run(
+        """
+import longwatch
+@longwatch.tool
+def numbers():
+    yield 1
+    yield 2
+run = longwatch.run("count", run_id="wf-1")
+with run:
+    opened = numbers()
+    next(opened)
+"""
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert verification_of(workspace.events("wf-1")).answer is Completeness.COMPLETE
+
+
 def test_events_that_could_not_be_stored_are_reported_on_stderr_at_the_end(workspace: Workspace) -> None:
     workspace.path.write_text("this is no database, however hard one looks")
     workspace.outbox.write_text("nor is this one, and it was never meant to be")

@@ -10,6 +10,7 @@ import pytest
 
 from longwatch.journal.factory import open_journal
 from longwatch.model.calls import NO_CALLS
+from longwatch.model.event import Event
 
 LANGGRAPH = """
 from typing import TypedDict
@@ -80,6 +81,20 @@ agent = Agent(name="Doubler", model=ScriptedModel(steps), tools=[double])
 print(Runner.run_sync(agent, "4?").final_output)
 """
 
+STREAMS = """
+import openai
+from longwatch.testing import ModelReply, ModelServer
+
+server = ModelServer(*[ModelReply("one two three")] * 2)
+server.__enter__()
+client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")
+question = [{"role": "user", "content": "Count."}]
+for chunk in client.chat.completions.create(model="gpt-5", messages=question, stream=True):
+    break
+left = client.chat.completions.create(model="gpt-5", messages=question, stream=True)
+next(left)
+"""
+
 PROGRAMS = {
     "langgraph": (LANGGRAPH, {"agent doubling", "node double"}),
     "langchain": (LANGCHAIN, {"tool double"}),
@@ -89,9 +104,8 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_an_unmodified_program_is_recorded(name: str, tmp_path: Path) -> None:
-    program, expected = PROGRAMS[name]
+def record(program: str, tmp_path: Path) -> tuple[list[Event], str]:
+    """The events of the run of a program, and what it printed to stderr."""
     journal = f"sqlite:///{tmp_path / 'runs.db'}"
     (tmp_path / "program.py").write_text(program)
 
@@ -102,6 +116,26 @@ def test_an_unmodified_program_is_recorded(name: str, tmp_path: Path) -> None:
 
     reader = open_journal(journal)
     (run,) = reader.find_runs().runs
-    calls = NO_CALLS.plus(reader.read(run.run_id, limit=1_000).events).by_id().values()
-    assert {f"{call.kind} {call.name}" for call in calls} == expected, done.stderr
+    return list(reader.read(run.run_id, limit=1_000).events), done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_unmodified_program_is_recorded(name: str, tmp_path: Path) -> None:
+    program, expected = PROGRAMS[name]
+
+    events, stderr = record(program, tmp_path)
+
+    calls = NO_CALLS.plus(events).by_id().values()
+    assert {f"{call.kind} {call.name}" for call in calls} == expected, stderr
     assert {call.status for call in calls} == {"completed"}
+
+
+def test_streams_that_are_open_when_the_program_ends_end_with_it(tmp_path: Path) -> None:
+    events, stderr = record(STREAMS, tmp_path)
+
+    assert "Traceback" not in stderr
+    calls = NO_CALLS.plus(events).by_id().values()
+    assert [(call.name, call.status) for call in calls] == [("gpt-5", "completed")] * 2
+    assert len({event.producer for event in events}) == sum(
+        event.type == "producer_closed" for event in events
+    )
