@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -40,6 +41,13 @@ processes.adopt_orphans()
 # Between tests pytest-asyncio gets the main thread's loop, and Python creates one that is never closed,
 # unless the loop was set to None.
 asyncio.set_event_loop(None)
+
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 * 1024**3  # that have to be free; containers often have 64 MB
+
+# Tests write through to their files thousands of times, and on a disk they would mostly wait for it.
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 hypothesis.configuration.set_hypothesis_home_dir(ROOT / ".hypothesis")
 hypothesis.settings.register_profile("here", deadline=None)
