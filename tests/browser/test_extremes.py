@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from longwatch.journal.sqlite import SqliteJournal
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
-from tests.browser.scenes import failed_at_length, long_names, right_to_left
+from tests.browser.scenes import RTL_NAME, failed_at_length, long_names, right_to_left
 from tests.browser.server_process import Served
 from tests.browser.test_views import serious, sideways
 
@@ -27,6 +27,28 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     served.start()
     yield served
     served.kill()
+
+
+def test_text_from_right_to_left_is_cut_off_where_it_ends(shown: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{shown.url}/runs")
+    row = page.locator("a.run-row", has_text=RTL_NAME)
+    direction = "part => getComputedStyle(part).direction"
+
+    assert row.locator(".run-name").evaluate(direction) == "rtl"
+    assert row.locator(".tag", has_text=RTL_NAME).evaluate(direction) == "rtl"
+    page.goto(f"{shown.url}/runs/{STORIES['right to left'].run_id}")
+    assert page.locator(".log-row .agent .cut").first.evaluate(direction) == "rtl"
+    page.keyboard.press("2")
+    assert page.locator(".bar-name > .cut").first.evaluate(direction) == "rtl"
+
+
+def test_tags_are_whole_or_hidden(shown: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{shown.url}/runs")
+    row = page.locator("a.run-row", has_text="Compare every invoice")
+
+    tag = row.locator(".tag", has_text="nightly")
+
+    assert tag.evaluate("tag => tag.scrollWidth <= tag.clientWidth")
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])

@@ -110,6 +110,16 @@ def test_the_list_has_usage_and_the_wait_of_an_open_run(priced: Served, open_pag
     expect(row).to_contain_text("waiting for answer, for ")
 
 
+def test_the_list_has_no_column_of_costs_without_a_price(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/runs")
+    row = page.locator("a.run-row", has_text="map report")
+
+    expect(row.locator(".run-tokens")).to_have_text("1,300+")
+    expect(row.locator(".run-cost")).to_be_hidden()
+    expect(page.get_by_role("button", name="Tokens")).to_be_visible()
+    expect(page.get_by_role("button", name="Cost")).to_be_hidden()
+
+
 def test_a_report_has_the_totals_and_the_cost_of_its_calls(
     priced: Served, open_page: OpenPage, tmp_path: Path
 ) -> None:

@@ -255,6 +255,41 @@ def test_a_live_run_is_followed_until_the_user_scrolls(served: Served, open_page
     expect(follow).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_wheel_or_a_selection_stops_following_although_every_row_is_visible(
+    served: Served, open_page: OpenPage
+) -> None:
+    started = {"operation": "walk", "status": "started"}
+    calls = [f"w{number}" for number in range(5)]
+    for payload in (started, {**started, "status": "completed"}):
+        events = [{"type": "tool_call", "call_id": call, "payload": payload} for call in calls]
+        served.post_events("wf-short", *events)
+    page = opened(open_page, served, "wf-short?tab=timeline")
+    follow = page.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+
+    page.locator(".bars").hover()
+    page.mouse.wheel(0, -100)
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("G")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    page.locator(".bar-row", has_text="× 5").click()
+
+    expect(follow).to_have_attribute("aria-pressed", "false")
+
+
+NARROW = 768
+
+
+def test_names_are_readable_beside_the_details_and_on_a_tablet(served: Served, open_page: OpenPage) -> None:
+    wide = opened(open_page, served, "wf-long?tab=timeline#call=p2")
+    narrow = opened(open_page, served, "wf-long?tab=timeline", width=NARROW)
+
+    for page in (wide, narrow):
+        name = page.locator(".bar-row", has_text="× 40").locator(".bar-name > .cut")
+        expect(name).to_have_text("search")
+        assert name.evaluate("name => name.scrollWidth <= name.clientWidth")
+
+
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
 def test_axe_finds_nothing_and_no_label_of_the_axis_is_cut_off(
     served: Served, open_page: OpenPage, width: int

@@ -190,7 +190,7 @@ export class Detail extends Part {
       h(
         "header",
         {},
-        h("h2", { class: "cut", title }, title),
+        h("h2", { class: "cut", dir: "auto", title }, title),
         status ? statusMark(status, { badge: true }) : null,
         spacer(),
         copyButton("JSON", valueText(json)),

@@ -22,7 +22,7 @@ import "./stage-table.js";
 
 export class ExecutionPage extends Part {
   #model = new ExecutionModel("");
-  #title = h("h1", { class: "cut" });
+  #title = h("h1", { class: "cut", dir: "auto" });
   #status = h("span");
   #facts = h("ul", { class: "run-facts" });
   #log = linkTo("", "file", "Log", "All transitions as a log (l)");

@@ -168,7 +168,7 @@ export class FilesPanel extends Part {
     return h(
       "header",
       {},
-      h("h3", { class: "cut", title: path }, path),
+      h("h3", { class: "cut", dir: "auto", title: path }, path),
       entry
         ? span("dim nums", `v${entry.version} · `, dateTimeElement(Date.parse(entry.last_modified)))
         : null,

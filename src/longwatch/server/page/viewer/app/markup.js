@@ -1,8 +1,13 @@
-/** Elements that need nothing but a class: `span("dim", text)`. */
+/**
+ * Elements that need nothing but a class: `span("dim", text)`. Text that is cut off ends with an ellipsis where its own
+ * direction ends, and so has a direction.
+ */
 
 import { h } from "./dom.js";
 
 /** @import { Child } from "./dom.js" */
+
+const CUT = /\bcut\b/;
 
 /**
  * @template {keyof HTMLElementTagNameMap} Tag
@@ -12,7 +17,7 @@ import { h } from "./dom.js";
 const elementOf =
   (tag) =>
   (className, ...children) =>
-    h(tag, { class: className }, ...children);
+    h(tag, { class: className, dir: CUT.test(className) ? "auto" : null }, ...children);
 
 export const code = elementOf("code");
 export const div = elementOf("div");

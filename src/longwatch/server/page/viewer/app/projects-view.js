@@ -86,7 +86,7 @@ function row(project) {
       span("run-name cut", project.name || project.id),
       code("dim cut", project.id),
       spacer(),
-      span("dim", "created ", dateTimeElement(made)),
+      span("created dim", "created ", dateTimeElement(made)),
     ),
   );
 }

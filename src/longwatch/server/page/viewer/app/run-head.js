@@ -34,7 +34,7 @@ export class RunHead extends Part {
   actions = {};
 
   #draw = beforePaint(() => this.#drawNow());
-  #title = h("h1", { class: "cut" });
+  #title = h("h1", { class: "cut", dir: "auto" });
   #status = h("span");
   #attempts = h("select", {
     class: "attempts",

@@ -27,7 +27,7 @@ function tagMark(tag) {
     event.preventDefault();
     setQuery({ q: toggleTerm(currentRoute.value.query.get("q") ?? "", termText("tag", tag)) });
   };
-  return h("span", { class: "tag", on: { click: filter } }, tag);
+  return h("span", { class: "tag", dir: "auto", on: { click: filter } }, tag);
 }
 
 /**

@@ -131,6 +131,9 @@ export class Timeline extends Part {
     this.#list.onSelect = (index) => this.#select(index);
     this.#list.onOpen = (index) => this.#toggle(this.#rowAt(index));
     this.#list.onFollow = (follows) => !follows && this.#release();
+    // Also if all rows fit, so that there is nothing to scroll.
+    const scrollUp = (/** @type {WheelEvent} */ { deltaY }) => void (deltaY < 0 && this.#release());
+    this.#list.addEventListener("wheel", scrollUp, { passive: true });
     addGestures(this.#list, this.#axis.ticks, {
       pan: (part) => this.pan(part),
       zoom: (factor, at) => this.zoom(factor, at),
@@ -299,7 +302,8 @@ export class Timeline extends Part {
   #select(index) {
     const { id, call, repeats } = this.#rowAt(index);
     this.#selected = id;
-    if (!repeats) this.onSelect(call);
+    if (repeats) this.#release();
+    else this.onSelect(call);
   }
 
   /** @param {number | undefined} at */

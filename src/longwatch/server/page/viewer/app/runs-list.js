@@ -206,7 +206,7 @@ function cells(run, now) {
     span(
       "run-what",
       statusMark(run.status, { quiet: true }),
-      span("run-name cut", h("bdi", { title: run.name ?? run.run_id }, run.name ?? run.run_id)),
+      h("bdi", { class: "run-name cut", title: run.name ?? run.run_id }, run.name ?? run.run_id),
       run.name ? code("cut dim", run.run_id) : null,
       run.attempts.length > 1 ? span("tag", `attempt ${run.attempts.length}`) : null,
       tagMarks(run.tags),
@@ -232,7 +232,10 @@ function cells(run, now) {
     ),
     h(
       "span",
-      { class: "nums run-cost", title: usage ? usageText(usage) : null },
+      {
+        class: `nums run-cost${usage?.cost == null ? "" : " has-cost"}`,
+        title: usage ? usageText(usage) : null,
+      },
       usage && usage.cost !== null
         ? partial(costText(usage.cost), usage.priced_calls < all)
         : span("dim", "–"),

@@ -30,7 +30,7 @@ const PANES = /** @type {[string, string][]} */ ([
 export class SessionView extends Part {
   #model = new SessionModel("", "");
   #draw = beforePaint(() => this.#drawNow());
-  #title = h("h1", { class: "cut" });
+  #title = h("h1", { class: "cut", dir: "auto" });
   #usage = h("p", { class: "dim nums session-usage", hidden: true });
   #crumb = h("a", { href: "/projects" }, "Projects");
   #panes = h("div", { class: "panes chips", role: "group", "aria-label": "Part of the project" });
