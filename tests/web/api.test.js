@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { interrupt, newTurn } from "../../web/react/src/polling/session.js";
+import { interrupt, newTurn } from "../../web/react/src/polling/actions.js";
 import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
 import { ApiError } from "../../src/longwatch/server/page/viewer/core/errors.js";
 import {
@@ -192,7 +192,9 @@ test("a response requested before an action is not used after it", async () => {
   assert.equal(requests.length, 3);
 });
 
-test("a new turn is listed at once, ends the running one, and gets its real id", async () => {
+const STARTED = "2025-01-06T10:00:01.000Z";
+
+test("a new turn is listed at once, ends the running one, and keeps its id", async () => {
   let answer = () => {};
   const { api } = apiOn({
     [`GET ${TURNS}`]: json({ turns: [turn()] }),
@@ -200,21 +202,24 @@ test("a new turn is listed at once, ends the running one, and gets its real id",
   });
   await api.get(TURNS);
 
-  const done = newTurn(api, ID, "go on");
+  const done = newTurn(api, ID, "go on", "t2");
   await Promise.resolve();
   const shown = api.cache.view(TURNS).turns;
-  answer(json(turn({ id: "t2", number: 2, status: "pending" }), { status: 201 }));
+  answer(json(turn({ id: "t2", number: 2, started_at: STARTED }), { status: 201 }));
   await done;
 
   assert.deepEqual(
     shown.map(({ id, status }) => [id, status]),
     [
       ["t1", "failed"],
-      ["new-2", "pending"],
+      ["t2", "pending"],
     ],
   );
   assert.deepEqual(
-    api.cache.view(TURNS).turns.map(({ id }) => id),
-    ["t1", "t2"],
+    api.cache.view(TURNS).turns.map(({ id, started_at }) => [id, started_at]),
+    [
+      ["t1", undefined],
+      ["t2", STARTED],
+    ],
   );
 });

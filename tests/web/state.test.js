@@ -145,6 +145,24 @@ test("blocks join their turns in any order, once, and may move", () => {
   );
 });
 
+test("what has not changed is the same object after every message", () => {
+  const state = new TurnState();
+  state.apply(turnMessage("t1", 1, "1"));
+  state.apply(blockMessage("t1", "a", 0));
+  state.apply(turnMessage("t2", 2, "2"));
+  const [one, two] = state.turns();
+  assert.equal(state.apply(turnMessage("t1", 1, "1")), false); // repeated
+
+  state.apply(blockMessage("t2", "b", 0));
+
+  assert.equal(state.turns()[0], one);
+  assert.equal(state.turn("t1"), one);
+  assert.notEqual(state.turns()[1], two);
+  state.apply(blockMessage("t1", "c", 1));
+  assert.notEqual(state.turns()[0], one);
+  assert.equal(state.turns()[0].blocks[0], one.blocks[0]);
+});
+
 test("a turn that is reported again after a newer one changes nothing", () => {
   const state = new TurnState();
   state.apply(turnMessage("t", 1, "2025-01-06T10:00:02.000Z", { status: "completed" }));

@@ -4,11 +4,17 @@ import type { Doc } from "yjs";
 import type {
   BlockView,
   ErrorDetail,
+  EventView,
+  ExecutionDetails,
+  ExecutionListItem,
   FileChangeView,
   FileView,
-  FeedMessage as WireMessage,
+  ProjectView,
+  RunLine,
+  SessionView,
   StreamingBlockView,
   TurnDetails,
+  TurnLine,
 } from "./types.js";
 
 export type { ErrorDetail };
@@ -16,11 +22,11 @@ export type { ErrorDetail };
 export interface LongwatchProviderProps {
   /** URL of `longwatch serve`; without it, the origin of the page. */
   baseUrl?: string;
-  /** The project of the hooks below. */
-  projectId: string;
+  /** The project of the hooks below that are not passed another. */
+  projectId?: string;
   /** A replacement for `fetch`, for tests or for requests that need more than headers. */
   fetch?: (url: string, options?: RequestInit) => Promise<Response>;
-  /** Sent with every request, such as `Authorization`. Keep the object the same from render to render. */
+  /** Sent with every request, such as `Authorization`. */
   headers?: Record<string, string>;
   /** Without it, the shared manager of the page. */
   manager?: PollingManager;
@@ -34,9 +40,28 @@ export function LongwatchProvider(props: LongwatchProviderProps): ReactElement;
 
 export type TurnStatus = TurnDetails["status"];
 
-export interface Block extends Omit<BlockView, "created_at"> {
+interface BlockOf<Type extends BlockView["type"], Content> {
+  id: string;
+  /** From 0. A block moves if an earlier one arrives late. */
+  sequence: number;
+  type: Type;
   created_at: Date;
+  content: Content;
 }
+
+export type ThinkingBlock = BlockOf<"thinking", { text: string }>;
+export type ContentBlock = BlockOf<"content", { text: string }>;
+export type ToolUseBlock = BlockOf<
+  "tool_use",
+  { tool_use_id: string; tool_name: string; parameters: any }
+>;
+export type ToolResultBlock = BlockOf<
+  "tool_result",
+  { tool_use_id: string; result: any; error: string | null }
+>;
+
+/** One block of a turn. Its `type` decides which `content` it has. */
+export type Block = ThinkingBlock | ContentBlock | ToolUseBlock | ToolResultBlock;
 
 /** Text that grows: a block whose message has not ended. A finished block replaces it. */
 export interface StreamingBlock extends Omit<StreamingBlockView, "created_at"> {
@@ -59,7 +84,59 @@ export interface Turn extends Omit<
   last_updated: Date;
 }
 
+/** A turn of `useSession`. */
+export interface SessionTurn extends Turn {
+  /** It was sent, and the server has not confirmed it. If that fails, it disappears. */
+  isUnconfirmed?: true;
+}
+
+export interface SessionSnapshot {
+  /** The history and the live turn, oldest first. A turn or block that has not changed is the same object. */
+  turns: SessionTurn[];
+  /** The turn that is pending or running; its `streaming` is the text that grows. */
+  liveTurn: SessionTurn | undefined;
+  /** Until the history is complete. A session that does not exist yet is empty, and shows its turns once it is created. */
+  isLoading: boolean;
+  /** `live`: over the stream; `polling`: over long or plain polls, until the stream works again. */
+  connection: FeedState;
+  /** Why the session cannot be followed: an `ApiError`, such as 401. Of failed actions: see their promises. */
+  error: Error | null;
+}
+
+export interface UseSessionResult extends SessionSnapshot {
+  /**
+   * Start a turn, which cancels the running one. Both show at once. If it fails, the turn is removed and the promise rejects.
+   * Creates the project and the session if they do not exist.
+   */
+  send: (prompt: string) => Promise<Turn>;
+  /** Stop the live turn, if there is one: shown at once, rolled back if the promise rejects. */
+  interrupt: (reason?: string) => Promise<void>;
+}
+
+/** A conversation: its history, the turn that is running with its streaming text, and the user's actions. */
+export function useSession(projectId: string, sessionId: string): UseSessionResult;
+
+export interface Project extends Omit<ProjectView, "created_at"> {
+  created_at: Date;
+}
+
+export interface Session extends Pick<SessionView, "id" | "title"> {
+  created_at: Date;
+}
+
+export interface ProjectActions {
+  /** Create a project. One that has this id already is returned unchanged. */
+  createProject: (project?: { id?: string; name?: string }) => Promise<Project>;
+  /** Create a session. One that has this id already is returned unchanged. */
+  createSession: (projectId: string, session?: { id?: string; title?: string }) => Promise<Session>;
+}
+
+/** Create projects and sessions. `useSession` creates its own when the first prompt is sent. */
+export function useProjectActions(): ProjectActions;
+
 export interface UseSessionPollingOptions {
+  /** Without it, the project of the provider. */
+  projectId?: string;
   sessionId: string;
   /** Without it nothing is polled. */
   turnId?: string;
@@ -100,7 +177,11 @@ export interface SessionActions {
   interrupt: (turnId: string, reason?: string) => Promise<Turn>;
 }
 
-export function useSessionActions(session: { sessionId: string }): SessionActions;
+export function useSessionActions(session: {
+  /** Without it, the project of the provider. */
+  projectId?: string;
+  sessionId: string;
+}): SessionActions;
 
 export interface DocumentChange {
   filePath: string;
@@ -213,10 +294,31 @@ export const pollingManager: PollingManager;
 /** The provider's polling manager: that of the page, unless the provider has another. */
 export function usePollingManager(): PollingManager;
 
-export interface FeedMessage {
-  event: Exclude<WireMessage["event"], "beat" | "closing">;
-  data: any;
+interface FeedData {
+  event: { event: EventView; late: boolean };
+  caught_up: {};
+  missed: { count: number };
+  ended: { reason: string; status: RunLine["status"]; message: string };
+  run: { run: RunLine };
+  run_deleted: { run_id: string };
+  turn: { turn: TurnLine };
+  block: { turn_id: string; block: BlockView; replaces?: string };
+  block_delta: {
+    turn_id: string;
+    delta: StreamingBlockView & { part: number; parts: number };
+  };
+  files: { version: number; changes: FileView[] };
+  project: { project: ProjectView };
+  session: { session: Pick<SessionView, "id" | "title" | "created_at"> };
+  /** In the topic `executions` an entry of the list, in its own topic all of it. */
+  execution: { execution: ExecutionListItem | ExecutionDetails };
+  error: { code: string; message: string };
 }
+
+/** A message as the server sends it: times are text or epoch milliseconds. `event` decides which `data` it has. */
+export type FeedMessage = {
+  [Name in keyof FeedData]: { event: Name; data: { topic: string } & FeedData[Name] };
+}[keyof FeedData];
 
 export type FeedState = "connecting" | "live" | "polling" | "offline";
 
@@ -227,6 +329,28 @@ export interface UseFeedOptions {
 
 /** Follow a topic live. All topics below one provider share one stream. */
 export function useFeed(topic: string, options: UseFeedOptions): FeedState;
+
+/** A turn as the server sends it: times are text. `readTurn` converts it. */
+export type WireTurn = TurnLine & {
+  blocks: BlockView[];
+  streaming?: StreamingBlockView | null;
+};
+
+/**
+ * The turns of a `turn:` or `session:` topic, folded from the messages of `useFeed`. Turns and blocks that have not changed
+ * are the same objects after every message.
+ */
+export class TurnState {
+  /** Apply a message; returns false if it changed nothing. */
+  apply(message: FeedMessage): boolean;
+  /** All turns, oldest first, each with the blocks received so far. */
+  turns(): WireTurn[];
+  turn(turnId: string): WireTurn | undefined;
+  blocks(turnId: string): BlockView[];
+}
+
+/** A turn with dates, and without the values that are null. The same object for the same turn. */
+export function readTurn(turn: WireTurn): Turn;
 
 /** The subprotocols with which a WebSocket of the server sends its token, such as the `protocols` of y-websocket. */
 export function socketProtocols(token: string): string[];

@@ -6,6 +6,8 @@ import { createContext, createElement, useContext, useEffect, useMemo, useState 
 import { Api } from "../core/api.js";
 import { FeedClient } from "../core/feed.js";
 import { pageActivity, pollingManager } from "./polling/polling-manager.js";
+import { SessionStores } from "./session-store.js";
+import { useLatest } from "./use-latest.js";
 
 /** @import { LongwatchProviderProps } from "../index.js" */
 /** @import { PollingManager } from "./polling/polling-manager.js" */
@@ -15,7 +17,8 @@ import { pageActivity, pollingManager } from "./polling/polling-manager.js";
  * @property {Api} api
  * @property {FeedClient} feed
  * @property {PollingManager} manager
- * @property {string} projectId
+ * @property {SessionStores} sessions
+ * @property {string | undefined} projectId
  */
 
 const LongwatchContext = createContext(/** @type {Longwatch | null} */ (null));
@@ -33,14 +36,25 @@ export function LongwatchProvider({
   const above = useContext(QueryClientContext);
   const [own] = useState(() => queryClient ?? above ?? new QueryClient());
   const polls = /** @type {PollingManager} */ (manager ?? pollingManager);
-  const longwatch = useMemo(() => {
-    const api = new Api({ baseUrl, fetch, headers });
-    return { api, feed: new FeedClient({ api }), manager: polls, projectId };
-  }, [baseUrl, fetch, headers, polls, projectId]);
+  const headersText = JSON.stringify(headers ?? {}); // equal for the same headers in a new object
+  const latestFetch = useLatest(fetch);
+  const hasFetch = fetch !== undefined;
+  const connection = useMemo(() => {
+    const api = new Api({
+      baseUrl,
+      headers: JSON.parse(headersText),
+      ...(hasFetch && {
+        fetch: (url, options) => (latestFetch.current ?? globalThis.fetch)(url, options),
+      }),
+    });
+    const server = { api, feed: new FeedClient({ api }), manager: polls };
+    return { ...server, sessions: new SessionStores(server) };
+  }, [baseUrl, headersText, hasFetch, latestFetch, polls]);
+  const longwatch = useMemo(() => ({ ...connection, projectId }), [connection, projectId]);
   useEffect(() => {
-    const stops = [pageActivity.attach(longwatch.manager), pageActivity.attach(longwatch.feed)];
+    const stops = [pageActivity.attach(connection.manager), pageActivity.attach(connection.feed)];
     return () => stops.forEach((stop) => stop());
-  }, [longwatch]);
+  }, [connection]);
   return createElement(
     QueryClientProvider,
     { client: queryClient ?? above ?? own },
@@ -57,4 +71,19 @@ export function useLongwatch() {
     );
   }
   return longwatch;
+}
+
+/**
+ * The project of a hook: its own, or that of the provider.
+ *
+ * @param {string} [given]
+ * @returns {string}
+ */
+export function useProjectId(given) {
+  const { projectId: provided } = useLongwatch();
+  const projectId = given ?? provided;
+  if (projectId === undefined) {
+    throw new Error("No project. Pass projectId to the hook, or to the LongwatchProvider.");
+  }
+  return projectId;
 }

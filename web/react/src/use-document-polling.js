@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { DocumentPolling, filesKey, projectFiles } from "./polling/documents.js";
-import { useLongwatch } from "./provider.js";
+import { useLongwatch, useProjectId } from "./provider.js";
 import { useLatest } from "./use-latest.js";
 import { queryKeyOf, usePollState, usePolledQuery } from "./use-polled.js";
 import { DocumentSync } from "./yjs-sync.js";
@@ -27,8 +27,8 @@ export function useDocumentPolling({
   onError,
   documents,
 } = {}) {
-  const { api, manager, projectId: around } = useLongwatch();
-  const projectId = given ?? around;
+  const { api, manager } = useLongwatch();
+  const projectId = useProjectId(given);
   const client = useQueryClient();
   const callbacks = useLatest({ onDocumentChange, onError });
   const key = filesKey({ api, projectId });

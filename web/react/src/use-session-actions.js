@@ -4,17 +4,19 @@ import { useMemo } from "react";
 
 import { sessionPath } from "../core/routes.js";
 import { readTurn } from "./polling/turns.js";
-import { ensureSession, interrupt, newTurn, turnKey } from "./polling/session.js";
-import { useLongwatch } from "./provider.js";
+import { ensureSession, interrupt, newTurn } from "./polling/actions.js";
+import { turnKey } from "./polling/session.js";
+import { useLongwatch, useProjectId } from "./provider.js";
 
 /** @import { SessionActions } from "../index.js" */
 
 /**
- * @param {{sessionId: string}} session
+ * @param {{projectId?: string, sessionId: string}} session
  * @returns {SessionActions}
  */
-export function useSessionActions({ sessionId }) {
-  const { api, manager, projectId } = useLongwatch();
+export function useSessionActions({ projectId: given, sessionId }) {
+  const { api, manager } = useLongwatch();
+  const projectId = useProjectId(given);
   return useMemo(
     () => ({
       ensureSession: () => ensureSession(api, { projectId, sessionId }),

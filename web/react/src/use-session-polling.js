@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "react";
 import { TurnState, isOver } from "../core/turn-state.js";
 import { readTurn, withReceived } from "./polling/turns.js";
 import { SessionPolling, turnKey, turnPoll } from "./polling/session.js";
-import { useLongwatch } from "./provider.js";
+import { useLongwatch, useProjectId } from "./provider.js";
 import { useFeed } from "./use-feed.js";
 import { useLatest } from "./use-latest.js";
 import { queryKeyOf, usePollState, usePolledQuery } from "./use-polled.js";
@@ -19,6 +19,7 @@ import { queryKeyOf, usePollState, usePolledQuery } from "./use-polled.js";
  * @returns {UseSessionPollingResult}
  */
 export function useSessionPolling({
+  projectId: given,
   sessionId,
   turnId = "",
   enabled = true,
@@ -28,7 +29,8 @@ export function useSessionPolling({
   onComplete,
   onError,
 }) {
-  const { api, manager, projectId } = useLongwatch();
+  const { api, manager } = useLongwatch();
+  const projectId = useProjectId(given);
   const client = useQueryClient();
   const callbacks = useLatest({ onUpdate, onComplete, onError });
   const which = { api, projectId, sessionId, turnId };

@@ -1,7 +1,13 @@
 import { act, renderHook, waitFor } from "@testing-library/react";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { TurnFailed, useSessionActions, useSessionPolling, type Turn } from "../index.js";
+import {
+  TurnFailed,
+  useSessionActions,
+  useSessionPolling,
+  type Block,
+  type Turn,
+} from "../index.js";
 import {
   end,
   failure,
@@ -22,6 +28,8 @@ const show = (state: "visible" | "hidden") => {
 };
 
 afterEach(() => vi.restoreAllMocks());
+
+const textOf = (block: Block) => (block.type === "content" ? block.content.text : block.type);
 
 describe("useSessionPolling", () => {
   test("shows blocks as they arrive and stops when the turn is completed", async () => {
@@ -49,7 +57,7 @@ describe("useSessionPolling", () => {
     await waitFor(() => expect(result.current.isPolling).toBe(false), SOON);
 
     expect(result.current.data?.status).toBe("completed");
-    expect(result.current.data?.blocks.map((block) => block.content.text)).toEqual(["one", "two"]);
+    expect(result.current.data?.blocks.map(textOf)).toEqual(["one", "two"]);
     expect(result.current.data?.completed_at).toBeInstanceOf(Date);
     expect(heard.at(-1)).toBe("complete 2");
     expect(heard.filter((each) => each.startsWith("complete "))).toHaveLength(1);
@@ -74,9 +82,7 @@ describe("useSessionPolling", () => {
     await waitFor(() => expect(result.current.data?.status).toBe("completed"), SOON);
 
     expect(result.current.data?.streaming).toBeUndefined();
-    expect(result.current.data?.blocks.map((block) => block.content.text)).toEqual([
-      "I read it. Done.",
-    ]);
+    expect(result.current.data?.blocks.map(textOf)).toEqual(["I read it. Done."]);
   });
 
   test("text grows between the polls if the turn is streamed, and its block replaces it", async () => {
@@ -95,7 +101,7 @@ describe("useSessionPolling", () => {
           stream: true,
         });
         const { blocks = [], streaming } = polled.data ?? {};
-        const now = [...blocks.map((block) => block.content.text), streaming?.text].join("|");
+        const now = [...blocks.map(textOf), streaming?.text].join("|");
         if (shown.at(-1) !== now) shown.push(now);
         return polled;
       },
@@ -122,7 +128,7 @@ describe("useSessionPolling", () => {
     expect(result.current.data?.streaming?.text).toBe("Then ");
   });
 
-  test("tells of a failed turn as an error", async () => {
+  test("reports a failed turn as an error", async () => {
     const place = await newSession();
     const turnId = await newTurn(place);
     await say(place, turnId, failure);
@@ -336,7 +342,7 @@ describe("useSessionPolling", () => {
     expect(result.current.isPolling).toBe(false);
   });
 
-  test("an invalidated query is afterPoll at at once", async () => {
+  test("an invalidated query is polled at once", async () => {
     const place = await newSession();
     const turnId = await newTurn(place);
     const { Page, queryClient } = pageOf(place.projectId);

@@ -1,33 +1,28 @@
 /** Turns as the hooks return them: times are dates, and missing values are left out. */
 
-/** @import { StreamingBlock as WireStreaming, TurnStatus, WireBlock, WireTurn } from "../../core/turn-state.js" */
+/** @import { StreamingBlock as WireStreaming, WireBlock, WireTurn } from "../../core/turn-state.js" */
+/** @import { Block, StreamingBlock, Turn } from "../../index.js" */
+
+/** @type {WeakMap<WireTurn, Turn>} */
+const readTurns = new WeakMap();
 
 /**
- * @typedef {Omit<WireBlock, "created_at"> & {created_at: Date}} Block
- * @typedef {Omit<WireStreaming, "created_at"> & {created_at: Date}} StreamingBlock
+ * A turn that has not changed is always the same object, because `React.memo` compares with `===`.
  *
- * @typedef {object} Turn
- * @property {string} id
- * @property {string} project_id
- * @property {string} session_id
- * @property {number} number
- * @property {string} [prompt]
- * @property {TurnStatus} status
- * @property {Block[]} blocks
- * @property {StreamingBlock} [streaming] Text that grows: a block whose message has not ended.
- * @property {number} block_count
- * @property {string} [error]
- * @property {Date} created_at
- * @property {Date} [started_at]
- * @property {Date} [completed_at]
- * @property {Date} last_updated
- */
-
-/**
  * @param {WireTurn} wire
  * @returns {Turn}
  */
 export function readTurn(wire) {
+  let turn = readTurns.get(wire);
+  if (turn === undefined) {
+    turn = withDates(wire);
+    readTurns.set(wire, turn);
+  }
+  return turn;
+}
+
+/** @param {WireTurn} wire @returns {Turn} */
+function withDates(wire) {
   const {
     prompt,
     error,
@@ -38,7 +33,7 @@ export function readTurn(wire) {
     blocks_cursor: _,
     ...rest
   } = wire;
-  return {
+  return /** @type {Turn} */ ({
     ...rest,
     ...(prompt === null || prompt === undefined ? {} : { prompt }),
     ...(error === null || error === undefined ? {} : { error }),
@@ -48,7 +43,7 @@ export function readTurn(wire) {
     last_updated: new Date(rest.last_updated),
     blocks: blocks.map(readBlock),
     ...(streaming ? { streaming: readStreaming(streaming) } : {}),
-  };
+  });
 }
 
 /**
@@ -89,7 +84,7 @@ const readBlocks = new WeakMap();
 function readBlock(wire) {
   let block = readBlocks.get(wire);
   if (block === undefined) {
-    block = { ...wire, created_at: new Date(wire.created_at) };
+    block = /** @type {Block} */ ({ ...wire, created_at: new Date(wire.created_at) });
     readBlocks.set(wire, block);
   }
   return block;

@@ -1,5 +1,7 @@
 /** Turns of a session and their blocks, from responses and from messages of the feed. */
 
+import { shareUnchanged } from "./response-cache.js";
+
 /** @import { FeedMessage } from "./feed-topic.js" */
 /** @import { WaitView } from "./waits.js" */
 
@@ -70,7 +72,10 @@ export const turnUpdate = {
   },
 };
 
-/** The turns of a `turn:` or `session:` topic, as far as they have been received. */
+/**
+ * The turns of a `turn:` or `session:` topic, as far as they have been received. A turn and a block that have not changed are
+ * the same objects after every message.
+ */
 export class TurnState {
   /** @type {Map<string, WireTurn>} */
   #turns = new Map();
@@ -80,6 +85,8 @@ export class TurnState {
   #streaming = new Map(); // turn id → its unfinished block
   /** @type {Set<string>} */
   #finished = new Set(); // ids of streaming blocks that were replaced; a reopened feed may repeat them
+  /** @type {Map<string, WireTurn & {blocks: WireBlock[]}>} */
+  #withBlocks = new Map(); // of turns that have not changed since
 
   /** Apply a message; returns false if it changed nothing. @param {FeedMessage} message */
   apply({ event, data }) {
@@ -88,6 +95,7 @@ export class TurnState {
     if (event !== "block") return false;
     const { turn_id: turnId, block, replaces } = data;
     if (replaces) this.#finished.add(replaces);
+    this.#withBlocks.delete(turnId);
     if (replaces === this.#streaming.get(turnId)?.id) this.#streaming.delete(turnId);
     return this.#applyBlock(turnId, replaces ? { ...block, replaces } : block);
   }
@@ -98,13 +106,13 @@ export class TurnState {
    */
   turns() {
     const turns = [...this.#turns.values()].sort((one, other) => one.number - other.number);
-    return turns.map((turn) => this.#withBlocks(turn));
+    return turns.map((turn) => this.#complete(turn));
   }
 
   /** @param {string} turnId */
   turn(turnId) {
     const turn = this.#turns.get(turnId);
-    return turn && this.#withBlocks(turn);
+    return turn && this.#complete(turn);
   }
 
   /** @param {string} turnId @returns {WireBlock[]} */
@@ -114,13 +122,14 @@ export class TurnState {
   }
 
   /** @param {WireTurn} turn */
-  #withBlocks(turn) {
-    const streaming = this.#streaming.get(turn.id);
-    return {
-      ...turn,
-      blocks: this.blocks(turn.id),
-      ...(streaming && { streaming }),
-    };
+  #complete(turn) {
+    let complete = this.#withBlocks.get(turn.id);
+    if (complete === undefined) {
+      const streaming = this.#streaming.get(turn.id);
+      complete = { ...turn, blocks: this.blocks(turn.id), ...(streaming && { streaming }) };
+      this.#withBlocks.set(turn.id, complete);
+    }
+    return complete;
   }
 
   /**
@@ -133,16 +142,21 @@ export class TurnState {
     if (!isNext || this.#finished.has(delta.id)) return false;
     const before = part === 0 ? "" : (current?.text ?? "");
     this.#streaming.set(turnId, { ...delta, text: before + delta.text });
+    this.#withBlocks.delete(turnId);
     return true;
   }
 
   /** @param {WireTurn} turn */
   #applyTurn({ blocks = [], ...turn }) {
-    for (const block of blocks) this.#applyBlock(turn.id, block);
+    let hasChanged = false;
+    for (const block of blocks) hasChanged = this.#applyBlock(turn.id, block) || hasChanged;
     const current = this.#turns.get(turn.id);
-    if (current && current.last_updated > turn.last_updated) return false; // a repeated, older message
-    this.#turns.set(turn.id, turn);
-    return true;
+    const isOlder = current !== undefined && current.last_updated > turn.last_updated; // a repeated message
+    const newest = isOlder ? current : shareUnchanged(current, turn);
+    this.#turns.set(turn.id, newest);
+    hasChanged ||= newest !== current;
+    if (hasChanged) this.#withBlocks.delete(turn.id);
+    return hasChanged;
   }
 
   /** @param {string} turnId @param {WireBlock} block */
