@@ -328,7 +328,7 @@ def test_fifteen_seconds_are_fifteen_seconds(stack: Deployed, shown: Mapping[str
     ]
 
     assert all(gap >= 14_000 for gap in gaps)
-    assert min(gaps) < 20_000  # not all: a busy machine starts functions slowly
+    assert min(gaps) < 30_000  # the next slower cadence; a busy machine starts functions slowly
 
 
 def test_two_finders_at_once_report_nothing_twice(stack: Deployed, shown: Mapping[str, Execution]) -> None:
