@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "prune": ("longwatch.cli.commands.prune", "Delete old events."),
     "prices": ("longwatch.cli.commands.prices", "List the prices of tokens, or import them."),
     "executions": ("longwatch.cli.commands.executions", "Watch work that runs in other systems."),
+    "notify": ("longwatch.cli.commands.notify", "Send notifications, and show what was sent."),
     "serve": ("longwatch.cli.commands.serve", "Serve the API and the page."),
     "package": ("longwatch.cli.commands.package", "Build the Lambda code and the state machine."),
     "simulate": ("longwatch.cli.commands.simulate", "Simulate polling of executions."),

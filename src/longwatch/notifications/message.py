@@ -107,17 +107,7 @@ class Message:
             "count": self.count,
             "states": dict(self.states),
             "is_resolved": self.is_resolved,
-            "runs": [
-                {
-                    "run_id": each.run_id,
-                    "name": each.run_name,
-                    "trigger": each.trigger.value,
-                    "text": each.text,
-                    "occurred_at": each.occurred_at,
-                    "is_resolved": each.is_resolved,
-                }
-                for each in self.notices
-            ],
+            "runs": [notice_fields(each) for each in self.notices],
         }
 
     def to_json(self) -> str:
@@ -159,24 +149,41 @@ def state_text(notice: Notice) -> str:
     return _STATES.get(notice.trigger, notice.trigger.value)
 
 
+def notice_fields(notice: Notice) -> dict[str, Any]:
+    """A notice as plain data."""
+    return {
+        "run_id": notice.run_id,
+        "name": notice.run_name,
+        "trigger": notice.trigger.value,
+        "text": notice.text,
+        "occurred_at": notice.occurred_at,
+        "is_resolved": notice.is_resolved,
+    }
+
+
+def parse_notice(fields: Mapping[str, Any]) -> Notice:
+    """The notice of `notice_fields`."""
+    return Notice(
+        run_id=fields["run_id"],
+        run_name=fields["name"],
+        trigger=Trigger(fields["trigger"]),
+        text=fields["text"],
+        occurred_at=fields["occurred_at"],
+        is_resolved=fields["is_resolved"],
+    )
+
+
 def parse_message(text: str) -> Message:
     """The message that `to_json` wrote."""
-    fields = json.loads(text)
-    notices = tuple(
-        Notice(
-            run_id=each["run_id"],
-            run_name=each["name"],
-            trigger=Trigger(each["trigger"]),
-            text=each["text"],
-            occurred_at=each["occurred_at"],
-            is_resolved=each["is_resolved"],
-        )
-        for each in fields["runs"]
-    )
+    return parse_fields(json.loads(text))
+
+
+def parse_fields(fields: Mapping[str, Any]) -> Message:
+    """The message of `Message.fields`."""
     return Message(
         delivery_id=fields["delivery_id"],
         rule=fields["rule"],
-        notices=notices,
+        notices=tuple(map(parse_notice, fields["runs"])),
         states=tuple(fields["states"].items()),
         url=fields["url"],
     )
@@ -187,17 +194,20 @@ def compose(
     rule: str,
     notices: Sequence[Notice],
     *,
+    states: Mapping[str, int] | None = None,  # of all notices, if there are more than these
     page_url: str | None = None,
     names: SecretNames | None = None,
 ) -> Message:
     """A message without secrets. `page_url` is the address of the page, `names` finds secret fields."""
     found = tuple(redact_notice(each, names or SecretNames()) for each in notices[:MAX_LISTED])
+    counted = Counter(map(state_text, notices)) if states is None else states
+    run_ids = tuple(dict.fromkeys(each.run_id for each in found))
     return Message(
         delivery_id=delivery_id,
         rule=rule,
         notices=found,
-        states=tuple(Counter(map(state_text, notices)).items()),
-        url=None if page_url is None else link(page_url, tuple(dict.fromkeys(each.run_id for each in found))),
+        states=tuple(counted.items()),
+        url=None if page_url is None else link(page_url, run_ids),
     )
 
 

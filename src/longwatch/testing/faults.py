@@ -65,6 +65,9 @@ class Intercepted:
     def find_run(self, run_id: str) -> RunSummary | None:
         return cast("RunSummary | None", self._gate("find_run", lambda: self._journal.find_run(run_id)))
 
+    def find_runs(self, query: RunQuery = ALL_RUNS, **options: Any) -> RunPage:
+        return cast(RunPage, self._gate("find_runs", lambda: self._journal.find_runs(query, **options)))
+
     def close(self) -> None:
         self._journal.close()
 

@@ -245,6 +245,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     """Poll all open executions until none is open.
 
     Open executions are shown at once with what they wait for: on a terminal as a picture, else as lines.
+    The notifications of the rules in longwatch.toml are sent meanwhile.
     With -o jsonl each change is a line as of `list`, with -o json all of them are one document at the end.
 
     Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all executions that
@@ -252,6 +253,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     """
     from longwatch.executions.compose import WatchingParts
     from longwatch.executions.poller import Result as PollResult
+    from longwatch.notifications.compose import notifying
     from longwatch.recording.redaction import redact_text
 
     clock = invocation.clock
@@ -288,8 +290,11 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
             found = [each for each in store.open_executions() if not each.closed]
             seen_open.update(each.key for each in found)
             view.begin(found)
+            notifier = notifying(
+                invocation.settings(), parts.journal, executions=store, at_end=True, clock=clock
+            )
             try:
-                with stopped_by_signals():
+                with stopped_by_signals(), notifier:
                     if once:
                         watcher.poll_due()
                     else:

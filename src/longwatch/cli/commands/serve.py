@@ -89,6 +89,8 @@ def command(
     --token. It comes from LONGWATCH_TOKEN, or is created on first use in a file that only you can read.
     LONGWATCH_READ_TOKEN is a token that may only read. The printed URL then signs a browser in, once.
 
+    It also sends the notifications of the rules in longwatch.toml.
+
     Ctrl-C stops the server within a second with exit code 130, SIGTERM with 0.
     """
     try:
@@ -152,6 +154,7 @@ def make_address(
 
 def _run(settings: Settings, address: Address, invocation: Invocation, *, open_page: bool) -> int | None:
     from longwatch.documents.stores.factory import open_documents
+    from longwatch.notifications.compose import notifying
     from longwatch.server.app import create_app
     from longwatch.server.context import open_context
     from longwatch.server.http_server import (
@@ -199,6 +202,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
     with (
         open_journal(settings=settings, clock=invocation.clock) as journal,
         open_documents(settings=settings, clock=invocation.clock) as documents,
+        notifying(settings, journal, clock=invocation.clock),
         asyncio.Runner(loop_factory=loop_factory()) as runner,
     ):
         return runner.run(main())

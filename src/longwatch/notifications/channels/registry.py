@@ -1,11 +1,12 @@
-"""Every kind of channel by its name in `[[notify]]`. Their modules are imported when a rule uses them."""
+"""Every kind of channel, by its name in `[[notify]]`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from longwatch.notifications.channels import command, desktop, webhook
 from longwatch.notifications.channels.base import ChannelKind
 
-_KINDS: tuple[ChannelKind, ...] = ()
+_KINDS = (webhook.KIND, command.KIND, desktop.KIND)
 
 CHANNELS: Mapping[str, ChannelKind] = {kind.name: kind for kind in _KINDS}

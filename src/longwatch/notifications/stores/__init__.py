@@ -1,0 +1,1 @@
+"""Where the queue of notifications is stored: beside the journal."""
