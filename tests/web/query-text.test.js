@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { differenceText, differing } from "../../src/longwatch/server/page/viewer/app/run-diff.js";
+import { differenceText, differing, leftOutText } from "../../src/longwatch/server/page/viewer/app/run-diff.js";
 import {
   completionsOf,
   hasTerm,
@@ -106,4 +106,13 @@ test("a difference is stated with what was and what is", () => {
   assert.equal(text({ a: null, b, differences: ["added"] }), "only in B: Timed out");
   assert.equal(text({ a, b: null, differences: ["missing"] }), "only in A");
   assert.equal(text({ a, b: a, differences: [] }), "");
+});
+
+test("what a comparison leaves out is alike, or differs beyond the limit", () => {
+  const row = (/** @type {string[]} */ ...differences) => ({ differences });
+  const found = (/** @type {number} */ differing) =>
+    /** @type {any} */ ({ rows: [row(), row("status")], left_out: 1200, differing });
+
+  assert.equal(leftOutText(found(1)), "1,200 more calls alike.");
+  assert.equal(leftOutText(found(18)), "1,200 more calls, 17 of them differ.");
 });

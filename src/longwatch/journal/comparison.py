@@ -188,7 +188,10 @@ class ComparisonView:
     a: ComparedRunView
     b: ComparedRunView
     rows: Annotated[list[DiffRowView], JsonSchema("In order, each call below its caller.")]
-    left_out: Annotated[int, JsonSchema("Calls that are not in `rows`: of long runs, those that are alike.")]
+    left_out: Annotated[
+        int,
+        JsonSchema("Calls that are not in `rows`: of long runs, those that are alike or beyond the limit."),
+    ]
     first_difference: Annotated[int | None, JsonSchema("The number of the first row that differs, from 0.")]
     differing: Annotated[int, JsonSchema("Calls that differ in more than time.")]
     differs_in_structure: Annotated[

@@ -10,7 +10,7 @@ import { failure, loading, missing, state } from "./placeholders.js";
 import { isNotFound } from "../core/errors.js";
 import { termText } from "./query-text.js";
 import { currentRoute, runPath, setQuery } from "./router.js";
-import { differenceText, differing, summaryText } from "./run-diff.js";
+import { differenceText, differing, leftOutText, summaryText } from "./run-diff.js";
 import { ranText } from "./run-times.js";
 import { usageText } from "./usage-text.js";
 
@@ -130,7 +130,9 @@ export class CompareView extends Part {
       found.left_out
         ? p(
             "dim",
-            `${countText(found.left_out, "more call")} alike. longwatch diff --all lists them.`,
+            `${leftOutText(found)} `,
+            h("code", {}, "longwatch diff --all"),
+            " lists them.",
           )
         : null,
     );

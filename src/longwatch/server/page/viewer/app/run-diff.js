@@ -11,6 +11,13 @@ export function summaryText({ rows, left_out, differing }) {
   return `${numberText(differing)} of ${countText(total, "call")} differ.`;
 }
 
+/** `6 more calls alike.` or `48 more calls, 17 of them differ.` @param {Comparison} found */
+export function leftOutText({ rows, left_out, differing }) {
+  const more = countText(left_out, "more call");
+  const hidden = differing - rows.filter(({ differences }) => differences.length).length;
+  return hidden ? `${more}, ${numberText(hidden)} of them differ.` : `${more} alike.`;
+}
+
 /** The numbers of the rows that differ, and of their callers. @param {readonly DiffRow[]} rows */
 export function differing(rows) {
   const kept = new Set();
