@@ -46,8 +46,8 @@ class SpanData(NamedTuple):
 
     @property
     def ended_at(self) -> int:
-        """Epoch milliseconds."""
-        return self.end_ns // 1_000_000
+        """Epoch milliseconds; the start if a clock was set back meanwhile."""
+        return max(self.start_ns, self.end_ns) // 1_000_000
 
     @property
     def duration_ms(self) -> float:

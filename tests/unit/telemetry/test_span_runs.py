@@ -13,7 +13,7 @@ from longwatch.recording.secret_names import SecretNames
 from longwatch.telemetry.event_builder import EventBuilder
 from longwatch.telemetry.span_events import DIALECTS
 from longwatch.telemetry.span_runs import SpanRuns
-from tests.unit.telemetry.spans import span
+from tests.unit.telemetry.spans import START_NS, span
 
 AGENT = {"gen_ai.operation.name": "invoke_agent"}
 
@@ -41,6 +41,14 @@ def test_the_oldest_traces_without_a_run_are_dropped_with_one_warning(
     assert types == ["agent_start", "agent_end", "workflow_start", "workflow_complete"]
     assert [event.type for event in oldest.events] == ["agent_start", "agent_end"]
     assert len(caplog.records) == 1
+
+
+def test_a_span_that_ends_before_its_start_has_no_duration() -> None:
+    found = runs().translate([span("invoke_agent Ada", AGENT, end_ns=1)])
+
+    (end,) = [event for event in found.events if event.type == "agent_end"]
+    assert (end.occurred_at, end.payload["duration_ms"]) == (START_NS // 1_000_000, 0)
+    assert {event.occurred_at for event in found.events} == {START_NS // 1_000_000}
 
 
 def test_an_unrecorded_span_inside_a_call_leaves_no_link() -> None:
