@@ -26,7 +26,7 @@ from claude_agent_sdk import (
 
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.call_tracker import CallTracker
-from longwatch.recording.calls import report_fault
+from longwatch.recording.calls import report_fault, reported_faults
 from longwatch.recording.waiting import ActiveWait
 
 AGENT_NAME = "claude"
@@ -69,7 +69,8 @@ class QueryRecord:
         fields: Mapping[str, object] | None = None,
     ) -> None:
         """Record the end of the query once, and that of everything inside that is still open."""
-        self._end_model()
+        with reported_faults():
+            self._end_model()
         for tool_id in self._tools:
             tracker.end((self, tool_id), error="the query ended before the tool")
         self._tools.clear()

@@ -11,13 +11,31 @@ from google.adk.runners import Runner
 
 from longwatch.integrations.scoped_calls import ScopedCalls
 from longwatch.model.usage import ModelUsage
-from longwatch.recording.calls import report_fault
+from longwatch.recording.calls import report_fault, reported_faults
 
 PARAMETERS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences", "seed")
 
 calls = ScopedCalls("google_adk")
 
 
+def _quiet(callback: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(callback)
+    async def quiet(*args: Any, **options: Any) -> None:
+        with reported_faults():
+            await callback(*args, **options)
+
+    return quiet
+
+
+def quiet_callbacks(plugin: type) -> type:
+    """Let no callback of a plugin raise: its runner would fail."""
+    for name, callback in list(vars(plugin).items()):
+        if name.endswith("_callback"):
+            setattr(plugin, name, _quiet(callback))
+    return plugin
+
+
+@quiet_callbacks
 class RecordingPlugin(BasePlugin):  # type: ignore[misc]
     """Records what a runner does. Every callback returns None, which changes nothing."""
 
@@ -54,27 +72,24 @@ class RecordingPlugin(BasePlugin):  # type: ignore[misc]
         calls.end(_agent_key(callback_context, agent.name), error=error)
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
-        try:
-            name = callback_context.agent_name
-            fields: dict[str, object] = {
-                "operation": "generate_content",
-                "provider": _provider(llm_request.model),
-                "parameters": _parameters(llm_request),
-            }
-            given = [_message(content) for content in llm_request.contents]
-            instructions = getattr(llm_request.config, "system_instruction", None)
-            if isinstance(instructions, str) and instructions:
-                given.insert(0, {"role": "system", "content": instructions})
-            self._begin(
-                (*_agent_key(callback_context, name), "model"),
-                "model",
-                llm_request.model or "model",
-                _agent_key(callback_context, name),
-                given,
-                fields,
-            )
-        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
-            report_fault(error)
+        name = callback_context.agent_name
+        fields: dict[str, object] = {
+            "operation": "generate_content",
+            "provider": _provider(llm_request.model),
+            "parameters": _parameters(llm_request),
+        }
+        given = [_message(content) for content in llm_request.contents]
+        instructions = getattr(llm_request.config, "system_instruction", None)
+        if isinstance(instructions, str) and instructions:
+            given.insert(0, {"role": "system", "content": instructions})
+        self._begin(
+            (*_agent_key(callback_context, name), "model"),
+            "model",
+            llm_request.model or "model",
+            _agent_key(callback_context, name),
+            given,
+            fields,
+        )
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         key = (*_agent_key(callback_context, callback_context.agent_name), "model")

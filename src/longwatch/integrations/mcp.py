@@ -13,6 +13,7 @@ from typing import Any
 from mcp.client.session import ClientSession
 from mcp.server.lowlevel import Server
 
+from longwatch.recording.calls import reported_faults
 from longwatch.recording.open_call import CallBlock, is_recorded_as_tool
 
 TOOL_CALL = "tools/call"
@@ -33,7 +34,8 @@ class RecordingMiddleware:
             "tool", name, input=params.get("arguments"), fields={"system": self._server_name}
         ) as block:
             result = await call_next(ctx)
-            _read(result, block)
+            with reported_faults():
+                _read(result, block)
         return result
 
 
@@ -46,7 +48,8 @@ def _record_client(call_tool: Callable[..., Awaitable[Any]]) -> Callable[..., Aw
             return await call_tool(self, name, arguments, *args, **options)
         with CallBlock("tool", name, input=arguments, fields={"system": _server_name(self)}) as block:
             result = await call_tool(self, name, arguments, *args, **options)
-            _read(result, block)
+            with reported_faults():
+                _read(result, block)
         return result
 
     return recorded
@@ -56,7 +59,8 @@ def _record_server(initialize: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(initialize)
     def recorded(self: Server[Any], *args: Any, **options: Any) -> None:
         initialize(self, *args, **options)
-        self.middleware.append(RecordingMiddleware(self.name))
+        with reported_faults():
+            self.middleware.append(RecordingMiddleware(self.name))
 
     return recorded
 

@@ -27,7 +27,7 @@ from longwatch.integrations.span_exceptions import SpanExceptions, note_exceptio
 from longwatch.integrations.untraced_spans import show_untraced_spans
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.active_run import ActiveRun
-from longwatch.recording.calls import report_fault
+from longwatch.recording.calls import report_fault, reported_faults
 from longwatch.recording.capture import capture_value
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call
@@ -252,10 +252,8 @@ class RecordingHooks(RunHooks[Any]):
         self._own = own if own is not None else RunHooks[Any]()
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
-        try:
+        with reported_faults():
             self._begin_model(agent, system_prompt, input_items)
-        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
-            report_fault(error)
         await self._own.on_llm_start(context, agent, system_prompt, input_items)
 
     async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
@@ -267,8 +265,9 @@ class RecordingHooks(RunHooks[Any]):
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         call = SCOPE.get()
         if isinstance(call, OpenCall) and call.kind == "tool" and not call.has_started:
-            fields = {"tool_call_id": getattr(context, "tool_call_id", None)}
-            call.start({"input": decode_json(getattr(context, "tool_arguments", None))}, fields)
+            with reported_faults():
+                fields = {"tool_call_id": getattr(context, "tool_call_id", None)}
+                call.start({"input": decode_json(getattr(context, "tool_arguments", None))}, fields)
         await self._own.on_tool_start(context, agent, tool)
 
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:

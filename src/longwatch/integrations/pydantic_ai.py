@@ -25,7 +25,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.tools import DeferredToolRequests
 
 from longwatch.model.usage import ModelUsage
-from longwatch.recording.calls import report_fault
+from longwatch.recording.calls import report_fault, reported_faults
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call
 from longwatch.recording.open_call import CallBlock
@@ -69,7 +69,8 @@ class RecordingCapability(AbstractCapability[Any]):
         given = {"user_prompt": ctx.prompt} if ctx.prompt is not None else None
         outer = SCOPE.get() or ambient_scope()
         iteration = _iteration.get()
-        _end_waits(ctx.messages)
+        with reported_faults():
+            _end_waits(ctx.messages)
         with CallBlock("agent", name, input=given, fields={"conversation_id": ctx.conversation_id}) as block:
             try:
                 result = await handler()
@@ -79,7 +80,8 @@ class RecordingCapability(AbstractCapability[Any]):
                 raise
             block.output = result.output
         if outer is not None and isinstance(result.output, DeferredToolRequests):
-            _begin_waits(result.output, outer)
+            with reported_faults():
+                _begin_waits(result.output, outer)
         return result
 
     async def wrap_tool_execute(

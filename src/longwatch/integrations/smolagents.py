@@ -14,7 +14,7 @@ from smolagents.agents import MultiStepAgent
 from smolagents.tools import Tool
 
 from longwatch.model.usage import ModelUsage
-from longwatch.recording.calls import report_fault
+from longwatch.recording.calls import report_fault, reported_faults
 from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call
 from longwatch.recording.open_call import CallBlock, is_recorded_as_tool
 from longwatch.recording.scope import SCOPE, RecordingScope
@@ -106,7 +106,10 @@ def _record_generate(model: Any, generate: Callable[..., Any]) -> Callable[..., 
             raise
         finally:
             MODEL_CALL_LAYER.reset(token)
-        call.succeed(usage=_usage(response), output=[_message(response)])
+        output: list[dict[str, object]] | None = None
+        with reported_faults():
+            output = [_message(response)]
+        call.succeed(usage=_usage(response), output=output)
         return response
 
     return recorded
@@ -124,13 +127,13 @@ def _record_stream(model: Any, generate: Callable[..., Any]) -> Callable[..., An
         try:
             for delta in generate(messages, *args, **options):
                 call.chunk()
-                text.append(delta.content or "")
+                text.append(getattr(delta, "content", None) or "")
                 usage = _usage(delta) or usage
                 yield delta
         except BaseException as error:
             call.fail(error, usage=usage)
             raise
-        call.succeed(usage=usage, output=[{"role": "assistant", "content": "".join(text)}])
+        call.succeed(usage=usage, output=[{"role": "assistant", "content": "".join(map(str, text))}])
 
     return recorded
 

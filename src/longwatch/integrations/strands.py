@@ -20,7 +20,7 @@ from strands.middleware import InvokeModelStage
 
 from longwatch.integrations.scoped_calls import ScopedCalls
 from longwatch.model.usage import ModelUsage
-from longwatch.recording.calls import report_fault
+from longwatch.recording.calls import reported_faults
 from longwatch.telemetry.messages import message_of
 
 PROVIDERS = {  # modules of strands.models, where the GenAI conventions have other names
@@ -146,10 +146,8 @@ HANDLERS: Mapping[type, Callable[[Any], None]] = {
 
 def _quiet(handle: Callable[[Any], None]) -> Callable[[Any], None]:
     def handler(event: Any) -> None:
-        try:
+        with reported_faults():
             handle(event)
-        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
-            report_fault(error)
 
     return handler
 
@@ -158,9 +156,10 @@ def _record_init(initialize: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(initialize)
     def recorded(self: Any, *args: Any, **options: Any) -> None:
         initialize(self, *args, **options)
-        for event, handle in HANDLERS.items():
-            self.hooks.add_callback(event, _quiet(handle))
-        self.add_middleware(InvokeModelStage, count_chunks)
+        with reported_faults():
+            for event, handle in HANDLERS.items():
+                self.hooks.add_callback(event, _quiet(handle))
+            self.add_middleware(InvokeModelStage, count_chunks)
 
     return recorded
 

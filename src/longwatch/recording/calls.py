@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from longwatch.recording.capture import (
@@ -175,6 +176,15 @@ def parameter_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]
     names = tuple(each.name for each in parameters if each.kind in positional)
     rest = next((each.name for each in parameters if each.kind is inspect.Parameter.VAR_POSITIONAL), "args")
     return names, rest
+
+
+@contextmanager
+def reported_faults() -> Iterator[None]:
+    """Report what is raised inside and continue after the block: recording never breaks the observed code."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        report_fault(error)
 
 
 def report_fault(error: Exception) -> None:

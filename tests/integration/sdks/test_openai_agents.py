@@ -27,6 +27,7 @@ from agents.usage import Usage
 
 import longwatch
 from longwatch.integrations import openai_agents
+from longwatch.recording.open_call import OpenCall
 from tests.integration.sdks.recorded import Recorded
 
 _ids = itertools.count(1)
@@ -423,3 +424,16 @@ async def test_with_tracing_disabled_failures_and_handoffs_are_recorded(recorded
         "  model ScriptedModel completed",
         "  tool divide failed",
     ]
+
+
+@pytest.mark.parametrize("step", ["start", "_capture", "_queue_end"])
+async def test_a_fault_of_recording_does_not_reach_the_run(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise RuntimeError("a fault of recording")
+
+    monkeypatch.setattr(OpenCall, step, fail)
+    agent = calculator([calls("add", {"a": 1, "b": 2})], [assistant_message("3")])
+
+    assert (await Runner.run(agent, "1 + 2?")).final_output == "3"
