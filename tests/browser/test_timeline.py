@@ -280,6 +280,18 @@ def test_a_wheel_or_a_selection_stops_following_although_every_row_is_visible(
 NARROW = 768
 
 
+def test_a_closed_row_states_how_many_calls_below_it_failed(served: Served, open_page: OpenPage) -> None:
+    page = opened(open_page, served, "wf-long?tab=timeline")
+    expect(page.locator(".failed-below")).to_have_count(0)
+
+    page.keyboard.press("{")
+
+    below = page.locator(".failed-below")
+    expect(below).to_have_text(["2 failed below", "2 failed below"])
+    page.set_viewport_size({"width": NARROW, "height": 800})
+    assert below.first.evaluate("mark => mark.getBoundingClientRect().width") < 40  # the number alone
+
+
 def test_names_are_readable_beside_the_details_and_on_a_tablet(served: Served, open_page: OpenPage) -> None:
     wide = opened(open_page, served, "wf-long?tab=timeline#call=p2")
     narrow = opened(open_page, served, "wf-long?tab=timeline", width=NARROW)

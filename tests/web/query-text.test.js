@@ -3,7 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { differenceText, differing, leftOutText } from "../../src/longwatch/server/page/viewer/app/run-diff.js";
+import {
+  differenceText,
+  differing,
+  leftOutText,
+} from "../../src/longwatch/server/page/viewer/app/run-diff.js";
 import {
   completionsOf,
   hasTerm,

@@ -102,6 +102,23 @@ test("a folded row stands for the calls that the filter keeps", () => {
   assert.deepEqual(idsOf(layout), ["s2", "x"]);
 });
 
+test("a row states in how many calls below it failures began", () => {
+  const layout = layoutOf([
+    ...[0, 1, 2, 3].map((at) => agent(`g${at}`, at, 90, { name: "reader" })),
+    call("a", 10, 20, inside("g1", failed)),
+    call("b", 12, 14, inside("a", failed)),
+    call("c", 30, 40, inside("g3", failed)),
+    agent("z", 50, 60),
+  ]);
+
+  const found = layout.rows.map(({ call: { call_id }, failedBelow }) => [call_id, failedBelow]);
+
+  assert.deepEqual(found, [
+    ["g0", 2],
+    ["z", 0],
+  ]);
+});
+
 test("a closed row is in view while something below it is", () => {
   const open = new OpenRows();
   open.show(1);

@@ -16,6 +16,18 @@ export function failuresOf({ calls, parents }) {
 }
 
 /**
+ * The number of these calls before each index of the tree: that below a call is the one before `afters` of it, less the one
+ * before its first child.
+ * @param {readonly number[]} failures in order @param {number} size of the tree
+ */
+export function failureCounts(failures, size) {
+  const counts = new Int32Array(size + 1);
+  for (const at of failures) counts[at + 1] = 1;
+  for (let at = 1; at <= size; at += 1) counts[at] = (counts[at] ?? 0) + (counts[at - 1] ?? 0);
+  return counts;
+}
+
+/**
  * The call whose failure is that of the run, of several the last one, the calls above it, and those in it whose failures
  * it passed on.
  * @param {CallTree} tree @param {Failure | null} failure

@@ -128,12 +128,7 @@ export class CompareView extends Part {
       ),
       total ? callTable(found, onlyDifferences) : p("dim", "Neither run has calls."),
       found.left_out
-        ? p(
-            "dim",
-            `${leftOutText(found)} `,
-            h("code", {}, "longwatch diff --all"),
-            " lists them.",
-          )
+        ? p("dim", `${leftOutText(found)} `, h("code", {}, "longwatch diff --all"), " lists them.")
         : null,
     );
   }

@@ -1,6 +1,6 @@
 /** What a timeline shows of one version of a run. Each fact is computed once, when it is first needed. */
 
-import { failingPath, failuresOf } from "./call-jumps.js";
+import { failingPath, failureCounts, failuresOf } from "./call-jumps.js";
 import { callTree } from "./call-tree.js";
 import { criticalPath } from "./critical-path.js";
 import { quietTimes } from "./quiet-times.js";
@@ -14,6 +14,7 @@ export class TimelineFacts {
   #repeats = once(() => repeatsOf(this.tree, failingPath(this.tree, this.failure)));
   #retries = once(() => retriesOf(this.tree));
   #failures = once(() => failuresOf(this.tree));
+  #failureCounts = once(() => failureCounts(this.failures, this.tree.calls.length));
   #quiet = once(() => quietTimes(this.tree, this.run));
   #path = once(() => criticalPath(this.tree, Math.min(this.run.to, this.madeAt)));
   #agents = once(() => agentsOf(this.tree.calls));
@@ -42,6 +43,10 @@ export class TimelineFacts {
 
   get failures() {
     return this.#failures();
+  }
+
+  get failureCounts() {
+    return this.#failureCounts();
   }
 
   get quiet() {

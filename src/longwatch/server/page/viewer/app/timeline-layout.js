@@ -38,6 +38,7 @@ export class TimelineLayout {
       // What a search has found is neither folded away nor below a closed row.
       repeats: !folds || finds ? UNFOLDED : kept ? keptRepeats(tree, repeats, kept) : repeats,
       kept,
+      failureCounts: facts.failureCounts,
       isOpen: (row) => (finds ? open.isOpenForMatches(row) : open.isOpen(row)),
     });
     /** Indexes in the tree of the failed calls that the filter shows. */

@@ -34,14 +34,16 @@ const GLYPHS = /** @type {Record<string, string>} */ ({ model: "model", wait: "w
  */
 
 /** Everything that the drawing of a row depends on, except the visible time and the search. @param {Row} row @param {Chart} chart */
-export function rowKey({ id, call, at, depth, hasMore, isOpen, repeats }, { facts, ...chart }) {
+export function rowKey(
+  { id, call, at, depth, hasMore, isOpen, repeats, failedBelow },
+  { facts, ...chart },
+) {
   const grows = call.ended_at === null && !repeats ? chart.openEnd : "";
   const members = repeats ? `${repeats.members.length} ${repeats.failed} ${repeats.abandoned}` : "";
   const path = chart.showsPath && isOnPath({ at, repeats }, facts);
   const tries = facts.retries.get(at)?.number;
-  return [id, call.status, depth, hasMore, isOpen, call.cost, members, grows, path, tries].join(
-    "/",
-  );
+  const row = [id, call.status, depth, hasMore, isOpen, failedBelow, call.cost];
+  return [...row, members, grows, path, tries].join("/");
 }
 
 /** @param {Row} row @param {Chart} chart */
@@ -59,8 +61,8 @@ export function drawRow(row, chart) {
       kindMark(call.kind),
       span("cut", ...highlight(call.name, chart.pattern)),
       ...(repeats
-        ? repeatsText(repeats)
-        : [retryMark(row, chart), span("dim took nums", took(call))]),
+        ? repeatsText(repeats, belowMark(row))
+        : [retryMark(row, chart), belowMark(row), span("dim took nums", took(call))]),
       path ? span("unseen", "on the critical path") : null,
     ),
     h(
@@ -104,11 +106,27 @@ function took({ kind, status, duration_ms: ms }) {
   return kind === "wait" ? "waiting" : "running";
 }
 
-/** `× 212`, `9 failed`, `1 abandoned`, `p50 1.2 s` @param {Repeats} repeats */
-function repeatsText({ members, failed, abandoned, medianMs }) {
+/** `3 failed below`: the failures that a closed row hides, unless its own mark is one. @param {Row} row */
+function belowMark({ call, isOpen, repeats, failedBelow }) {
+  if (isOpen || !failedBelow || (repeats ? repeats.failed : call.status === "failed")) return null;
+  const text = numberText(failedBelow);
+  const title = `${text} failed below`;
+  return h(
+    "span",
+    { class: "failed-below is-failed nums", title },
+    text,
+    span("", " failed below"),
+  );
+}
+
+/**
+ * `× 212`, `9 failed`, `1 abandoned`, `p50 1.2 s`
+ * @param {Repeats} repeats @param {Child} below
+ */
+function repeatsText({ members, failed, abandoned, medianMs }, below) {
   return [
     span("repeat-count nums", `× ${numberText(members.length)}`),
-    failed ? span("failed-count is-failed nums", `${numberText(failed)} failed`) : null,
+    failed ? span("failed-count is-failed nums", `${numberText(failed)} failed`) : below,
     abandoned
       ? span("abandoned-count is-abandoned nums cut", `${numberText(abandoned)} ${ABANDONED}`)
       : null,

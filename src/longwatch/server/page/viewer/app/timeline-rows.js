@@ -15,26 +15,29 @@ import { childrenOf } from "./call-tree.js";
  * @property {boolean} hasMore whether the row can be opened
  * @property {boolean} isOpen
  * @property {Repeats | null} repeats if the row stands for all of them
+ * @property {number} failedBelow number of calls below it in which failures began
  *
  * @typedef {object} Shown What the user wants to see.
  * @property {Map<number, Repeats>} repeats empty: none are folded
+ * @property {Int32Array} failureCounts number of calls in which failures began before each index
  * @property {Uint8Array | null} kept 1 for each call to show; null: all of them
  * @property {(row: Row) => boolean} isOpen
  */
 
 /** @param {CallTree} tree @param {Shown} shown @returns {Row[]} */
-export function timelineRows(tree, { repeats, kept, isOpen }) {
+export function timelineRows(tree, shown) {
+  const { isOpen } = shown;
   /** @type {Row[]} */
   const rows = [];
   // A stack of its own rather than recursion: a chain of calls can be deeper than the engine's stack.
-  const stack = siblingRows(tree, childrenOf(tree, -1), 0, repeats, kept).reverse();
+  const stack = siblingRows(tree, childrenOf(tree, -1), 0, shown).reverse();
   for (let row = stack.pop(); row; row = stack.pop()) {
     row.isOpen = row.hasMore && isOpen(row);
     rows.push(row);
     if (!row.isOpen) continue;
     const below = row.repeats
-      ? siblingRows(tree, row.repeats.members, row.depth + 1, NONE, kept)
-      : siblingRows(tree, childrenOf(tree, row.at), row.depth + 1, repeats, kept);
+      ? siblingRows(tree, row.repeats.members, row.depth + 1, { ...shown, repeats: NONE })
+      : siblingRows(tree, childrenOf(tree, row.at), row.depth + 1, shown);
     for (let at = below.length - 1; at >= 0; at -= 1) stack.push(/** @type {Row} */ (below[at]));
   }
   return rows;
@@ -44,10 +47,11 @@ export function timelineRows(tree, { repeats, kept, isOpen }) {
 const NONE = new Map();
 
 /**
- * @param {CallTree} tree @param {Iterable<number>} siblings @param {number} depth
- * @param {Map<number, Repeats>} repeats @param {Uint8Array | null} kept
+ * @param {CallTree} tree @param {Iterable<number>} siblings @param {number} depth @param {Shown} shown
  */
-function siblingRows(tree, siblings, depth, repeats, kept) {
+function siblingRows(tree, siblings, depth, { repeats, kept, failureCounts }) {
+  const failedBelow = (/** @type {number} */ at) =>
+    (failureCounts[tree.afters[at] ?? 0] ?? 0) - (failureCounts[at + 1] ?? 0);
   /** @type {Row[]} */
   const rows = [];
   for (const at of siblings) {
@@ -63,6 +67,7 @@ function siblingRows(tree, siblings, depth, repeats, kept) {
       hasMore: group !== null || (tree.afters[at] ?? 0) > at + 1,
       isOpen: false,
       repeats: group,
+      failedBelow: (group?.members ?? [at]).reduce((sum, each) => sum + failedBelow(each), 0),
     });
   }
   return rows;
