@@ -84,11 +84,12 @@ export class TimelineLayout {
   /** @param {number} index @param {Row} row @param {Stretch} view */
   #isInView(index, row, { from, to }) {
     if ((this.#froms[index] ?? 0) > to || (this.#tos[index] ?? 0) < from) return false;
+    if (!row.repeats) return true;
     const { starts } = this.#tree;
     const ends = this.#endsOf(row);
-    const isCallInView = (/** @type {number} */ each) =>
-      (starts[each] ?? 0) <= to && (ends[each] ?? 0) >= from;
-    return !row.repeats || row.repeats.members.some(isCallInView);
+    return row.repeats.members.some(
+      (each) => (starts[each] ?? 0) <= to && (ends[each] ?? 0) >= from,
+    );
   }
 
   /** A closed row stands for the calls below it, too. @param {Row} row */
