@@ -2,33 +2,48 @@ import { useDocumentPolling } from "@longwatch/react";
 import { useEffect, useMemo, useState } from "react";
 import * as Y from "yjs";
 
-/** The files of the project; the one that is open can be edited by everybody at once. */
-export function Files() {
+import { PROJECT } from "./server";
+
+/** The files of the project. Several users can edit the open one at once. */
+export function Files({ hasProject }: { hasProject: boolean }) {
   const [openPath, setOpenPath] = useState<string>();
-  const [news, setNews] = useState<string>();
+  const [changed, setChanged] = useState<ReadonlySet<string>>(new Set());
   const doc = useMemo(() => new Y.Doc({ guid: openPath }), [openPath]);
 
   const { data: files = [], hasUnsavedChanges } = useDocumentPolling({
+    projectId: PROJECT,
+    enabled: hasProject,
     documents: openPath === undefined ? {} : { [openPath]: doc },
     onDocumentChange: (changes) =>
-      setNews(changes.map((each) => `${each.filePath} ${each.changeType}`).join(", ")),
+      setChanged((before) => new Set([...before, ...changes.map(({ filePath }) => filePath)])),
   });
+  const open = (path: string) => {
+    setOpenPath((current) => (current === path ? undefined : path));
+    setChanged((before) => new Set([...before].filter((each) => each !== path)));
+  };
 
   return (
-    <section aria-label="Files">
+    <aside className="files" aria-label="Files">
+      <h2>Files</h2>
+      {files.length === 0 && <p className="empty">The project has no files yet.</p>}
       <ul>
-        {files.map((file) => (
-          <li key={file.path}>
-            <button disabled={file.kind === "binary"} onClick={() => setOpenPath(file.path)}>
-              {file.path}
+        {files.map(({ path, kind }) => (
+          <li key={path}>
+            <button
+              className="quiet"
+              disabled={kind === "binary"}
+              aria-expanded={path === openPath}
+              onClick={() => open(path)}
+            >
+              {path}
+              {changed.has(path) && path !== openPath && <small> changed</small>}
             </button>
           </li>
         ))}
       </ul>
-      {news && <p role="status">{news}</p>}
-      {hasUnsavedChanges && <p role="status">Not saved yet</p>}
       {openPath && <Editor key={openPath} path={openPath} text={doc.getText("content")} />}
-    </section>
+      {openPath && <p role="status">{hasUnsavedChanges ? "Not saved yet" : "Saved"}</p>}
+    </aside>
   );
 }
 

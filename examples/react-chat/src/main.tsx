@@ -1,21 +1,16 @@
-/** A chat with a coding agent, and the files it writes. */
+/** A chat with a coding agent, and the files that it works on. */
 
 import { LongwatchProvider } from "@longwatch/react";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { Chat } from "./chat";
-import { Files } from "./files";
+import { App } from "./app";
+import { SERVER } from "./server";
 
-const SERVER = "http://127.0.0.1:8321";
-
-createRoot(document.getElementById("app")!).render(
+createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    <LongwatchProvider baseUrl={SERVER} projectId="demo">
-      <main>
-        <Chat sessionId="chat" />
-        <Files />
-      </main>
+    <LongwatchProvider baseUrl={SERVER}>
+      <App />
     </LongwatchProvider>
   </StrictMode>,
 );

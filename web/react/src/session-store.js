@@ -51,6 +51,7 @@ export class SessionStore {
   /** @type {(() => void) | null} */
   #unfollow = null;
   #isLoading = true;
+  #isMissing = false; // the server has no such session
   /** @type {FeedState} */
   #connection = "connecting";
   /** @type {Error | null} */
@@ -144,6 +145,7 @@ export class SessionStore {
   async #post(prompt, turnId) {
     const { api, manager } = this.#server;
     try {
+      if (this.#isMissing) await ensureSession(api, this.#which);
       return await newTurn(api, this.#which, prompt, turnId);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
@@ -188,13 +190,16 @@ export class SessionStore {
 
   /** Follow the session once a message of this topic reports it. @param {string} topic @param {(message: any) => boolean} isIt */
   #followUntil(topic, isIt) {
+    this.#isMissing = true;
     if (this.#isLoading) {
       this.#isLoading = false;
       this.#notify();
     }
     this.#follow(topic, (message) => {
-      if (isIt(message)) this.#followSession();
-      else if (message.event === "error") this.#onRefusal(message.data);
+      if (isIt(message)) {
+        this.#isMissing = topic === "projects"; // then its session is
+        this.#followSession();
+      } else if (message.event === "error") this.#onRefusal(message.data);
     });
   }
 

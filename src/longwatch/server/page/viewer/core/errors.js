@@ -64,7 +64,8 @@ function errorIn(text) {
 
 /** @param {string} url @param {unknown} cause */
 export function unreachable(url, cause) {
-  const message = `No response from ${url}. Check that the server is running and that this machine is online.`;
+  const [path] = url.split("?"); // the query of a feed is long
+  const message = `No response from ${path}. Check that the server is running and that this machine is online.`;
   return new ApiError({ status: 0, code: "unreachable", message, cause });
 }
 
