@@ -134,6 +134,17 @@ def test_a_stream_is_timed_to_its_end(recorded: Recorded) -> None:
     assert end.payload["time_to_first_token_ms"] <= end.payload["duration_ms"]  # type: ignore[operator]
 
 
+def test_a_stream_whose_consumer_stops_reading_ends(recorded: Recorded) -> None:
+    with longwatch.run("alone"):
+        for _ in MockLLM(max_tokens=3).stream_complete("hello"):
+            break
+        MockLLM(max_tokens=3).complete("hello")
+        for _ in MockLLM(max_tokens=3).stream_complete("hello"):
+            MockLLM(max_tokens=3).complete("between the chunks")
+
+    assert recorded.tree() == ["model MockLLM completed"] * 6
+
+
 async def test_agents_that_run_side_by_side_are_siblings(recorded: Recorded) -> None:
     agents = [calculator(action("add", '{"a": 1, "b": 2}'), ANSWER) for _ in range(2)]
 

@@ -107,6 +107,8 @@ class RecordingEventHandler(BaseEventHandler):  # type: ignore[misc]
                     calls.chunk(_model_key(event.span_id))
                 case "LLMChatEndEvent" | "LLMCompletionEndEvent":
                     _end_model(event)
+                case "ExceptionEvent":  # of a stream that failed, or whose consumer stopped reading
+                    calls.end(_model_key(event.span_id), error=event.exception)
         except Exception as error:  # noqa: BLE001
             report_fault(error)
 

@@ -15,7 +15,7 @@ from smolagents.tools import Tool
 
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.calls import report_fault, reported_faults
-from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call
+from longwatch.recording.model_calls import MODEL_CALL_LAYER, ModelCall, begin_model_call, end_layer
 from longwatch.recording.open_call import CallBlock, is_recorded_as_tool
 from longwatch.recording.scope import SCOPE, RecordingScope
 from longwatch.telemetry.messages import message_of
@@ -127,6 +127,7 @@ def _record_stream(model: Any, generate: Callable[..., Any]) -> Callable[..., An
         try:
             for delta in generate(messages, *args, **options):
                 call.chunk()
+                end_layer(call)
                 text.append(getattr(delta, "content", None) or "")
                 usage = _usage(delta) or usage
                 yield delta

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 
 from longwatch.recording.calls import report_fault
-from longwatch.recording.model_calls import ModelCall, outer_layer
+from longwatch.recording.model_calls import ModelCall, end_layer, outer_layer
 from longwatch.recording.open_call import EVENT_TYPES, VALUES, Failure, OpenCall, enclosing_scope
 from longwatch.recording.scope import RecordingScope
 
@@ -75,6 +75,7 @@ class CallTracker:
         call = self._open.get(key)
         if isinstance(call, ModelCall):
             call.chunk()
+            end_layer(call)
 
     def scope_of(self, key: Hashable | None) -> RecordingScope | None:
         """The scope of an open call, so that an adapter can set `SCOPE` while the body of the call runs."""

@@ -52,6 +52,12 @@ def outer_layer() -> ModelCall | str | None:
     return None if isinstance(layer, ModelCall) and layer.has_ended else layer
 
 
+def end_layer(call: ModelCall) -> None:
+    """Record other model calls again: the request of this one is made, and its consumer may make others."""
+    if MODEL_CALL_LAYER.get() is call:
+        MODEL_CALL_LAYER.set(None)
+
+
 def find_repeated(run_id: str, response_id: object, record: CountedCall) -> Repeat:
     """Which earlier call of this run in this process has this response ID and is the same call."""
     if not isinstance(response_id, str) or not response_id:

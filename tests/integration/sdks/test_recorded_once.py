@@ -104,6 +104,30 @@ async def test_langchain_streaming(recorded: Recorded, server: ModelServer) -> N
     assert end["time_to_first_token_ms"] <= end["duration_ms"]
 
 
+async def test_calls_of_the_client_between_the_chunks_of_langchain(
+    recorded: Recorded, server: ModelServer
+) -> None:
+    server.add(REPLY, REPLY, REPLY, REPLY)
+    question: Any = [{"role": "user", "content": "Again?"}]
+    plain = openai.OpenAI(base_url=f"{server.url}/v1", api_key="test", max_retries=0)
+
+    with longwatch.run("test"), plain:
+        for number, _ in enumerate(chat_model(server).stream("Capital of France?")):
+            if number == 0:
+                plain.chat.completions.create(model="gpt-test", messages=question)
+        async with client(server) as other:
+            first = True
+            async for _ in chat_model(server).astream("Capital of France?"):
+                if first:
+                    await other.chat.completions.create(model="gpt-test", messages=question)
+                first = False
+
+    starts = [
+        event.payload for event in recorded.events("model_call") if event.payload["status"] == "started"
+    ]
+    assert [start["recorded_by"] for start in starts] == ["langchain", "openai"] * 2
+
+
 def test_langchain_failure(recorded: Recorded, server: ModelServer) -> None:
     server.add(ModelFailure(500))
 
