@@ -33,6 +33,7 @@ __all__ = [
     "DEFAULT_TABLE",
     "FILE_NAME",
     "MAX_PAYLOAD_BYTES",
+    "NOTIFY_VARIABLE",
     "SETTINGS",
     "Setting",
     "Settings",
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 FILE_NAME = "longwatch.toml"
+NOTIFY_VARIABLE = "LONGWATCH_NOTIFY"
 AGENTIFY_FILE = Path(".agentify") / "config.json"
 
 
@@ -110,6 +112,8 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     if not isinstance(watches, Mapping):
         mistakes.append(f"{file}: invalid watches {watches!r}. Use tables such as [watches.deploys]")
     notify: Any = tables.pop("notify", [])
+    if environment.get(NOTIFY_VARIABLE):  # in place of the rules in the file
+        notify = _read_notify(environment[NOTIFY_VARIABLE], mistakes)
     if not isinstance(notify, list):
         mistakes.append(
             f'{file}: invalid notify {notify!r}. Use tables such as [[notify]] with name = "failed"'
@@ -268,6 +272,21 @@ def _read_retention(tables: object, origin: str, mistakes: list[str]) -> tuple[R
     rules, found = parse_retention(tables)
     mistakes += [f"{origin}: {mistake}" for mistake in found]
     return rules
+
+
+def _read_notify(text: str, mistakes: list[str]) -> list[object]:
+    """The rules in the variable: a JSON array of tables."""
+    import json
+
+    try:
+        tables = json.loads(text)
+    except ValueError as error:
+        mistakes.append(f"{NOTIFY_VARIABLE}: {error}")
+        return []
+    if not isinstance(tables, list):
+        mistakes.append(f'{NOTIFY_VARIABLE} must be a JSON array of rules, such as [{{"name": "x", …}}]')
+        return []
+    return tables
 
 
 def _read_agentify(path: Path, mistakes: list[str]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +16,15 @@ from longwatch.executions.poller import LEASE_MS
 from longwatch.executions.sources.declarations import AwsCall
 from longwatch.executions.sources.shipped import AWS
 from longwatch.executions.stores.dynamodb import TEMPLATE
+from longwatch.notifications.channels.registry import CHANNELS
+from longwatch.notifications.rules import parse_rules
 from tests.stack.policies import Statement, statements
 from tests.stack.templates import ROOT, load_template
 
 INDEX = "ExecutionTable.Arn/index/StatusIndex"
 POLL_INDEX = "ExecutionTable.Arn/index/PollStateIndex"
 JOURNAL = "arn:AWS::Partition:dynamodb:AWS::Region:AWS::AccountId:table/JournalTableName"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:alerts"
 LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
@@ -98,6 +102,32 @@ def test_permissions_beyond_drs_in_this_account_are_granted_only_on_demand(templ
     assert template["Parameters"]["OtherSources"]["Default"] == "false"
 
 
+def test_the_notifier_may_read_write_its_table_and_publish_to_one_topic(template: dict[str, Any]) -> None:
+    assert statements(template, "ExecutionNotifierRole") == [
+        Statement(("dynamodb:Query",), (INDEX,)),
+        Statement(("dynamodb:Query",), (POLL_INDEX,)),
+        Statement(("dynamodb:GetItem",), ("ExecutionTable",)),
+        Statement(
+            ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"), (JOURNAL,)
+        ),
+        Statement(LOGS, ("ExecutionNotifierLogs",)),
+        Statement(("sns:Publish",), ("NotifyTopicArn",)),
+    ]
+    assert template["Resources"]["NotifyTopicPolicy"]["Condition"] == "NotifiesTopic"
+
+
+def test_a_topic_without_rules_gets_messages_about_executions(template: dict[str, Any]) -> None:
+    variables = properties(template, "ExecutionNotifierFunction")["Environment"]["Variables"]
+    _, _, default = variables["LONGWATCH_NOTIFY"]["Fn::If"]
+
+    rules, mistakes = parse_rules(
+        json.loads(default["Fn::Sub"].replace("${NotifyTopicArn}", TOPIC)), CHANNELS
+    )
+
+    assert mistakes == []
+    assert [each.options for each in rules] == [{"topic": TOPIC}]
+
+
 def test_the_rule_fires_as_often_as_a_rule_can(template: dict[str, Any]) -> None:
     rule = properties(template, "ExecutionPollerSchedule")
 
@@ -144,7 +174,13 @@ def test_without_code_there_is_only_the_table(template: dict[str, Any]) -> None:
     conditions = {name: about.get("Condition") for name, about in template["Resources"].items()}
 
     assert conditions.pop("ExecutionTable") == "CreatesTable"
-    assert set(conditions.values()) == {"Watches", "AsksOtherAccounts", "AsksOtherSources"}
+    assert set(conditions.values()) == {
+        "Watches",
+        "AsksOtherAccounts",
+        "AsksOtherSources",
+        "Notifies",
+        "NotifiesTopic",
+    }
 
 
 def test_the_resources_have_the_required_names(template: dict[str, Any]) -> None:

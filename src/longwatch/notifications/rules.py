@@ -18,7 +18,7 @@ from longwatch.model.moments import SPAN_FORMS, span_ms
 from longwatch.model.query_language import parse_query
 from longwatch.model.run_query import RunQuery
 from longwatch.notifications.channels.base import ChannelKind
-from longwatch.settings import Settings
+from longwatch.settings import NOTIFY_VARIABLE, Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -82,7 +82,7 @@ def rules_of(settings: Settings, kinds: Mapping[str, ChannelKind]) -> tuple[Rule
     """The rules of these settings. Raises `InvalidSettings` with every mistake found."""
     rules, mistakes = parse_rules(settings.notify, kinds)
     if mistakes:
-        raise InvalidSettings([f"{settings.file}: {mistake}" for mistake in mistakes])
+        raise InvalidSettings([f"{settings.file or NOTIFY_VARIABLE}: {mistake}" for mistake in mistakes])
     return rules
 
 
