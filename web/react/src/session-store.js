@@ -48,6 +48,7 @@ export class SessionStore {
   #stopping = new Map(); // turn id → the reason of an interruption that the server has not confirmed
   /** @type {Set<() => void>} */
   #listeners = new Set();
+  #wasUsed = false;
   /** @type {(() => void) | null} */
   #unfollow = null;
   #isLoading = true;
@@ -70,8 +71,9 @@ export class SessionStore {
     this.#sessionId = sessionId;
   }
 
-  get isUsed() {
-    return this.#listeners.size > 0;
+  /** Whether its last component has left. */
+  get isUnused() {
+    return this.#wasUsed && this.#listeners.size === 0;
   }
 
   /** The same object until something changes. @returns {SessionSnapshot} */
@@ -84,6 +86,7 @@ export class SessionStore {
    */
   subscribe = (listener) => {
     this.#listeners.add(listener);
+    this.#wasUsed = true;
     if (this.#listeners.size === 1) this.#start();
     return () => {
       if (!this.#listeners.delete(listener) || this.#listeners.size) return;
@@ -287,7 +290,7 @@ export class SessionStores {
     const store = this.#stores.get(key) ?? new SessionStore(this.#server, projectId, sessionId);
     this.#stores.delete(key);
     this.#stores.set(key, store); // the last one used is the last one dropped
-    const unused = [...this.#stores].filter(([, each]) => !each.isUsed && each !== store);
+    const unused = [...this.#stores].filter(([, each]) => each.isUnused && each !== store);
     for (const [dropped] of unused.slice(0, -MOST_UNUSED)) this.#stores.delete(dropped);
     return store;
   }

@@ -250,6 +250,29 @@ describe("useSession", () => {
     await act(() => sent);
   });
 
+  test("a page can show many sessions, each in several places", async () => {
+    const { projectId } = await newSession();
+    const { Page } = pageOf(projectId);
+    const ids = Array.from({ length: 8 }, (_, at) => `chat-${at}`);
+    const { result } = renderHook(
+      () => [...ids, ...ids].map((sessionId) => useSession(projectId, sessionId)),
+      { wrapper: Page },
+    );
+    await waitFor(
+      () => expect(result.current.some(({ isLoading }) => isLoading)).toBe(false),
+      SOON,
+    );
+
+    await act(
+      async () => void (await Promise.all(ids.map((id, at) => result.current[at]!.send(id)))),
+    );
+
+    ids.forEach((id, at) => {
+      expect(said(result.current[at]!.turns)).toEqual([`${id} pending`]);
+      expect(result.current[at + ids.length]!.turns).toBe(result.current[at]!.turns);
+    });
+  });
+
   test("an outage is reported, and what happened meanwhile is shown afterwards", async () => {
     const place = await newSession();
     const turnId = await newTurn(place, "first");
