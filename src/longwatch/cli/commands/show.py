@@ -36,6 +36,7 @@ from longwatch.storage.price_file import PriceList
 MAX_LINES = 200  # of calls, if the output is not a terminal
 COMPACT_COLUMNS = 72  # a narrower terminal shows short remarks
 MIN_LINES = 4  # of calls, however low the terminal is
+BELOW_ROWS = 2  # a remark and the prompt
 
 
 @click.command()
@@ -167,11 +168,12 @@ def run_lines(
     prices: Prices = NO_PRICES,
     agents: Mapping[str, Usage] | None = None,
     outlined: Callable[[OutlineOptions], Outline] | None = None,
+    below: int = BELOW_ROWS,
 ) -> tuple[list[StyledLine], Outline]:
     """The text view of a run, and the outline of its calls. A run without calls shows its last events.
 
     `agents` and `outlined` return what is known of the calls if the run lacks them. With the `rows` of a
-    screen, the view fits it, with two rows below: a remark and the prompt.
+    screen, the view fits it, with these rows `below`.
     """
     lines = header(
         run,
@@ -184,7 +186,7 @@ def run_lines(
         rows=rows,
         agents=agents,
     )
-    room = None if rows is None else max(MIN_LINES, rows - len(lines) - 3)
+    room = None if rows is None else max(MIN_LINES, rows - len(lines) - 1 - below)
     options = options or OutlineOptions()
     if room is not None:
         options = replace(options, lines=room)

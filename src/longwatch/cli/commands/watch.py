@@ -17,7 +17,7 @@ from longwatch.cli.options import Invocation, common_options, complete_runs, out
 from longwatch.cli.render.event_line import LONGEST_TEXT
 from longwatch.cli.render.run_views import LineView, PictureView, print_json_lines, screen, text_printer
 from longwatch.cli.render.terminal import Terminal, remark
-from longwatch.cli.render.text import clean
+from longwatch.cli.render.text import clean, fit
 from longwatch.cli.render.times import between_text, duration_text, span_ms
 from longwatch.cli.resolve import NEWEST, check_journal, find_exact_run, find_run, sqlite_path
 from longwatch.cli.signals import report_interrupt
@@ -35,6 +35,8 @@ from longwatch.model.run_query import WORK
 from longwatch.storage.price_file import PriceList
 
 FIRST_RUN_SECONDS = 0.5  # between polls for the first run of a journal
+ENDING_ROWS = 2  # of a terminal: the error is also above, where the calls lead to it
+BELOW_ROWS = 3 + ENDING_ROWS  # a remark of two rows, why the watch ended, and the prompt
 
 
 @click.command()
@@ -193,7 +195,16 @@ def _report_end(
     run_id: str, outcome: WatchResult, clock: Clock, began: float, failed_in: str = ""
 ) -> ExitCode:
     watched = clock.monotonic() - began
-    remark(f"longwatch: {ending_text(run_id, outcome, watched, now_ms=clock.now_ms(), failed_in=failed_in)}")
+    columns = Terminal.of_stdout().columns
+    text = ending_text(
+        run_id,
+        outcome,
+        watched,
+        now_ms=clock.now_ms(),
+        failed_in=failed_in,
+        room=None if columns is None else columns * ENDING_ROWS - len(_SPEAKER),
+    )
+    remark(f"{_SPEAKER}{text}")
     return of_watch(outcome)
 
 
@@ -222,9 +233,15 @@ def _failed_in(journal: Journal, run_id: str) -> str:
 
 
 def ending_text(
-    run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int, failed_in: str = ""
+    run_id: str,
+    outcome: WatchResult,
+    watched_seconds: float,
+    *,
+    now_ms: int,
+    failed_in: str = "",
+    room: int | None = None,
 ) -> str:
-    """Why the watch ended."""
+    """Why the watch ended. An error of the run is cut where the text would not fit the `room`."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
     name = clean(run_id)
@@ -244,9 +261,11 @@ def ending_text(
     if outcome.ended_between is not None:
         ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
     problem = clean(one_line(outcome.message or "", LONGEST_TEXT))
-    return f"run {name} {ended}{': ' if problem else ''}{problem}"
+    text = f"run {name} {ended}{': ' if problem else ''}{problem}"
+    return text if room is None else fit(text, room)
 
 
+_SPEAKER = "longwatch: "
 _ENDED = {
     "succeeded": "succeeded",
     "failed": "failed",
@@ -315,6 +334,7 @@ def _open_view(run_id: str, output: str, clock: Clock, prices: Prices) -> Iterat
             now_ms=clock.now_ms(),
             width=terminal.columns,
             rows=terminal.rows,
+            below=BELOW_ROWS,
             attempt=(attempts, attempts),
             prices=prices,
         )

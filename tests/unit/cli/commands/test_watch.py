@@ -61,3 +61,11 @@ def test_an_error_cannot_steer_the_terminal() -> None:
     outcome = WatchResult(Status.FAILED, Reason.ENDED, "\x1b[2Jgone")
 
     assert "\x1b" not in ending_text("wf-1", outcome, 1.0, now_ms=0)
+
+
+def test_a_long_error_leaves_the_screen_to_the_calls() -> None:
+    outcome = WatchResult(Status.FAILED, Reason.ENDED, "no rows in prices " * 20)
+
+    shown = ending_text("wf-1", outcome, 1.0, now_ms=0, failed_in=" in fetch", room=40)
+
+    assert shown == "run wf-1 failed in fetch: no rows in pr…"
