@@ -73,9 +73,11 @@ class FoldCache:
         run_id: str,
         fold: CachedFold[S],
         plus: Callable[[S, Sequence[Event]], S],
-        on_page: Callable[[], None],
+        on_progress: Callable[[], None],
     ) -> None:
         """Add everything that is stored by now. Stops early if the journal cannot be read.
+
+        Reports each page that was read and each addition, either of which may be slow.
 
         Raises what a retry in the next seconds would not help: a file that is missing, a table that is.
         """
@@ -91,16 +93,17 @@ class FoldCache:
                     return  # the follower that continues from here retries and reports it
                 waiting += page.events
                 cursor = page.cursor
+                on_progress()
                 # Each addition copies the fold, so additions grow with it.
                 if not page.more or len(waiting) >= max(READ_EVENTS, fold.events // ADD_SHARE):
                     await _add_elsewhere(fold, plus, waiting, cursor)
                     waiting = []
+                    on_progress()
                 if not page.more:
                     return
                 if not is_long and fold.events >= LONG_EVENTS:
                     is_long = True
                     stack.enter_context(without_collection())
-                on_page()
 
     def put(self, key: CacheKey, fold: CachedFold[S]) -> None:
         """Cache the fold of a run that leaves the run cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
@@ -339,6 +339,25 @@ async def test_a_history_that_grows_slowly_is_waited_for_as_long_as_it_grows(
 
     assert watched.state is not None
     assert watched.state.summary.events == 12
+
+
+async def test_pages_and_additions_of_a_long_fold_are_reported_one_by_one(
+    journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold_cache, "READ_EVENTS", 1)
+    append(journal, event(0), event(1))
+    steps: list[str] = []
+
+    def plus(count: int, events: Sequence[Event]) -> int:
+        steps.append(f"{len(events)} added")
+        return count + len(events)
+
+    async with AsyncJournal(journal) as calls:
+        cache = fold_cache.FoldCache(calls)
+        fold = CachedFold(0, RunProgress(whole=True))
+        await cache.read("wf-1", fold, plus, lambda: steps.append("progress"))
+
+    assert steps == ["progress", "1 added", "progress"] * 2
 
 
 def test_the_memory_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
