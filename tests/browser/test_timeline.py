@@ -277,6 +277,22 @@ def test_a_wheel_or_a_selection_stops_following_although_every_row_is_visible(
     expect(follow).to_have_attribute("aria-pressed", "false")
 
 
+def test_following_resumes_from_the_beginning_of_a_run(served: Served, open_page: OpenPage) -> None:
+    page = opened(open_page, served, "wf-open?tab=timeline")
+    follow = page.get_by_role("button", name="Follow")
+    page.keyboard.press("r")
+    page.keyboard.press("n")
+    expect(page).to_have_url(re.compile("#call=s10$"))
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("Escape")
+    expect(page.locator("lw-detail")).to_be_hidden()
+
+    page.keyboard.press("G")
+
+    expect(page.locator(".bar-row", has_text="search")).to_have_count(0)
+    expect(follow).to_have_attribute("aria-pressed", "true")
+
+
 NARROW = 768
 
 

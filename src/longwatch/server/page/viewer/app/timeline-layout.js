@@ -23,6 +23,7 @@ const UNFOLDED = new Map();
 
 export class TimelineLayout {
   #tree;
+  #depths;
   #froms;
   #tos;
   /** @type {Map<string, number>} */
@@ -50,6 +51,7 @@ export class TimelineLayout {
     this.#tree = tree;
     this.#rowById = new Map(this.rows.map(({ id }, index) => [id, index]));
     // A drag or a zoom needs these for every frame.
+    this.#depths = Int32Array.from(this.rows, ({ depth }) => depth);
     this.#froms = Float64Array.from(this.rows, ({ at }) => tree.starts[at] ?? 0);
     this.#tos = Float64Array.from(this.rows, (row) =>
       (row.repeats?.members ?? [row.at]).reduce(
@@ -68,22 +70,27 @@ export class TimelineLayout {
 
   /** Indexes of the rows in view and of the rows above that lead to them. @param {Stretch} view */
   inView(view) {
-    const { rows } = this;
-    const found = new Int32Array(rows.length);
-    let free = rows.length;
-    let depth = 0; // rows that are less deep lead to the row found last
-    for (let index = rows.length - 1; index >= 0; index -= 1) {
-      const row = /** @type {Row} */ (rows[index]);
-      if (row.depth >= depth && !this.#isInView(index, row, view)) continue;
-      depth = row.depth;
+    const { from, to } = view;
+    const [depths, froms, tos] = [this.#depths, this.#froms, this.#tos];
+    const found = new Int32Array(depths.length);
+    let free = depths.length;
+    let lowest = 0; // rows that are less deep lead to the row found last
+    for (let index = depths.length - 1; index >= 0; index -= 1) {
+      const depth = /** @type {number} */ (depths[index]);
+      if (depth >= lowest) {
+        const begins = /** @type {number} */ (froms[index]);
+        const ends = /** @type {number} */ (tos[index]);
+        if (begins > to || ends < from || !this.#hasCallInView(index, view)) continue;
+      }
+      lowest = depth;
       found[(free -= 1)] = index;
     }
     return found.subarray(free);
   }
 
-  /** @param {number} index @param {Row} row @param {Stretch} view */
-  #isInView(index, row, { from, to }) {
-    if ((this.#froms[index] ?? 0) > to || (this.#tos[index] ?? 0) < from) return false;
+  /** Between two of its calls, a folded row is not in view. @param {number} index @param {Stretch} view */
+  #hasCallInView(index, { from, to }) {
+    const row = /** @type {Row} */ (this.rows[index]);
     if (!row.repeats) return true;
     const { starts } = this.#tree;
     const ends = this.#endsOf(row);

@@ -16,7 +16,7 @@ const AT_END_PX = 24;
  * @property {readonly any[] | Int32Array} items one for each row
  * @property {(item: any) => HTMLElement} draw
  * @property {(item: any) => string} key identifies the content of a row; a row with the same key is reused
- * @property {number} [newest] index of the row to stay at; without it, the last
+ * @property {number} [newest] index of the row to stay at; without it, or if it is not listed, the last
  */
 
 export class WindowList extends Part {
@@ -195,8 +195,8 @@ export class WindowList extends Part {
 
   /** The scroll position at which the newest row is the lowest one. */
   get #end() {
-    const { items, newest = items.length - 1 } = this.#rows;
-    return Math.max(0, (newest + 1) * ROW_PX - this.clientHeight);
+    const { items, newest = items.length } = this.#rows;
+    return Math.max(0, Math.min(newest + 1, items.length) * ROW_PX - this.clientHeight);
   }
 
   #onScroll = () => {
