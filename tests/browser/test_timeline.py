@@ -139,6 +139,8 @@ def test_jumps_lead_to_each_failure_and_to_the_longest_call(served: Served, open
     expect(page.locator(".jump-count")).to_have_text("1 of 4 failed")
     expect(page.locator(".bar-row[aria-selected=true]")).to_contain_text("search")
     expect(page.locator(".bar-row[aria-selected=true]")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(page.locator("lw-detail")).to_be_hidden()
     page.get_by_role("button", name="Next failure").click()
     expect(page).to_have_url(re.compile("#call=s30$"))
     page.get_by_role("button", name="Previous failure").click()

@@ -55,6 +55,7 @@ export class Timeline extends Part {
   #folds = true;
   #showsPath = false;
   #selected = ""; // id of the active row
+  #lastFailure = ""; // id of the call that a jump led to, from which the next one continues
   #sought = ""; // id of a call to reveal, which is not laid out yet
 
   /** @type {TimelineFacts | null} */
@@ -314,7 +315,11 @@ export class Timeline extends Part {
 
   /** @param {1 | -1} step */
   #jumpToFailure(step) {
-    this.#jump(jumpFrom(this.#layoutNow().failures, this.#selectedCall() ?? -1, step));
+    const { tree } = this.#factsNow();
+    const current = this.#selectedCall() ?? tree.indexes.get(this.#lastFailure) ?? -1;
+    const next = jumpFrom(this.#layoutNow().failures, current, step);
+    this.#lastFailure = tree.calls[next ?? -1]?.call_id ?? "";
+    this.#jump(next);
   }
 
   #jumpToLongest() {
