@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -55,6 +56,18 @@ def divide(a: int, b: int) -> float:
 
 def scripted(*replies: Any) -> ScriptedModel:
     return ScriptedModel(model="scripted-1", replies=list(replies))
+
+
+class Endless(BaseLlm):  # type: ignore[misc]
+    """Responds with one word and never with the next."""
+
+    is_asked: Any
+
+    async def generate_content_async(self, request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
+        content = types.Content(role="model", parts=[types.Part.from_text(text="one")])
+        yield LlmResponse(content=content, partial=True)
+        self.is_asked.set()
+        await asyncio.Event().wait()
 
 
 async def ask(agent: LlmAgent) -> list[str | None]:
@@ -129,3 +142,16 @@ async def test_an_agent_that_another_one_transfers_to_is_below_it(recorded: Reco
 
     agents = [line for line in recorded.tree() if "agent " in line and "tool" not in line]
     assert [line.strip() for line in agents] == ["agent chief completed", "agent writer completed"]
+
+
+async def test_an_agent_that_is_cancelled_fails_with_its_model(recorded: Recorded) -> None:
+    is_asked = asyncio.Event()
+    running = asyncio.create_task(
+        ask(LlmAgent(name="slow", model=Endless(model="endless", is_asked=is_asked)))
+    )
+    await is_asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert recorded.tree() == ["agent slow failed", "  model endless failed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -128,6 +129,42 @@ def test_a_model_that_raises_fails_its_call_and_its_agent(recorded: Recorded) ->
 
     assert recorded.tree() == ["agent calculator failed", "  model scripted-1 failed"]
     assert recorded.events("workflow_error")
+
+
+async def test_an_agent_whose_consumer_stops_reading_has_completed(recorded: Recorded) -> None:
+    with longwatch.run("twice"):
+        stream = calculator("3").stream_async("1 + 2?")
+        async for event in stream:
+            if "event" in event:  # the model has begun to respond
+                break
+        await stream.aclose()
+        await calculator("3").invoke_async("1 + 2?")
+
+    assert recorded.tree() == ["agent calculator completed", "  model scripted-1 completed"] * 2
+
+
+async def test_an_agent_that_is_cancelled_fails_with_its_tool(recorded: Recorded) -> None:
+    is_called = asyncio.Event()
+
+    @tool  # type: ignore[untyped-decorator]
+    async def wait() -> str:
+        """Never returns."""
+        is_called.set()
+        await asyncio.Event().wait()
+        return ""
+
+    agent = Agent(model=ScriptedModel([("wait", {})]), tools=[wait], name="slow", callback_handler=None)
+    running = asyncio.create_task(agent.invoke_async("wait"))
+    await is_called.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert recorded.tree() == [
+        "agent slow failed",
+        "  model scripted-1 completed",
+        "  tool wait failed",
+    ]
 
 
 async def test_the_consumer_of_a_stream_is_outside_the_run(recorded: Recorded) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +56,7 @@ class RecordingPlugin(BasePlugin):  # type: ignore[misc]
     def _end_agents(self, invocation_id: object, error: Exception | None = None) -> None:
         """End the agents whose end was not reported, as that of one that has transferred to another."""
         for key in reversed(self._agents.pop(invocation_id, [])):
+            calls.end((*key, "model"), error=error)
             calls.end(key, error=error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
@@ -66,7 +69,10 @@ class RecordingPlugin(BasePlugin):  # type: ignore[misc]
         )
 
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
-        calls.end(_agent_key(callback_context, agent.name))
+        key, raised = _agent_key(callback_context, agent.name), sys.exception()
+        error = raised if isinstance(raised, asyncio.CancelledError) else None
+        calls.end((*key, "model"), error=error)
+        calls.end(key, error=error)
 
     async def on_agent_error_callback(self, *, agent: Any, callback_context: Any, error: Exception) -> None:
         calls.end(_agent_key(callback_context, agent.name), error=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -21,6 +22,7 @@ from strands.middleware import InvokeModelStage
 from longwatch.integrations.scoped_calls import ScopedCalls
 from longwatch.model.usage import ModelUsage
 from longwatch.recording.calls import reported_faults
+from longwatch.recording.open_call import Failure
 from longwatch.telemetry.messages import message_of
 
 PROVIDERS = {  # modules of strands.models, where the GenAI conventions have other names
@@ -32,6 +34,7 @@ PROVIDERS = {  # modules of strands.models, where the GenAI conventions have oth
 PARAMETERS = ("temperature", "top_p", "max_tokens", "stop_sequences")
 
 calls = ScopedCalls("strands")
+_open_tools: dict[int, set[str]] = {}  # of each agent that is running
 
 
 def on_invocation_start(event: Any) -> None:
@@ -42,10 +45,15 @@ def on_invocation_start(event: Any) -> None:
 
 
 def on_invocation_end(event: Any) -> None:
-    result = event.result
-    error = None if result is not None else "the agent did not finish"
+    agent, result = id(event.agent), event.result
+    error: Failure | None = None
+    if result is None:  # it failed, was cancelled, or its consumer stopped reading
+        error = sys.exception() or "the agent did not finish"
+    calls.end((agent, "model"), error=error)
+    for tool_id in _open_tools.pop(agent, ()):
+        calls.end((agent, tool_id), error=error)
     output = _message(result.message)["content"] if result is not None else None
-    calls.end(id(event.agent), output=output, error=error)
+    calls.end(agent, output=output, error=error)
 
 
 def on_model_start(event: Any) -> None:
@@ -89,6 +97,7 @@ def on_model_end(event: Any) -> None:
 
 def on_tool_start(event: Any) -> None:
     use = event.tool_use
+    _open_tools.setdefault(id(event.agent), set()).add(use["toolUseId"])
     calls.begin(
         (id(event.agent), use["toolUseId"]),
         "tool",
@@ -101,6 +110,7 @@ def on_tool_start(event: Any) -> None:
 
 def on_tool_end(event: Any) -> None:
     key, result = (id(event.agent), event.tool_use["toolUseId"]), event.result
+    _open_tools.get(id(event.agent), set()).discard(event.tool_use["toolUseId"])
     output = _content(result.get("content"))
     if event.exception is not None or result.get("status") == "error":
         return calls.end(key, error=event.exception or str(output))
