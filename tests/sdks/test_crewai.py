@@ -124,6 +124,29 @@ async def test_crews_that_run_side_by_side_are_siblings(recorded: Recorded, serv
     )
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_crew_whose_output_is_streamed_is_recorded_once(
+    recorded: Recorded, server: ModelServer, is_async: bool
+) -> None:
+    server.add(reply("Thought: I now know the final answer\nFinal Answer: 3"))
+    crew = office(server)
+    crew.stream = True
+
+    async def read() -> list[Any]:
+        return [chunk async for chunk in await crew.akickoff()]
+
+    with longwatch.run("streamed"):
+        chunks = asyncio.run(read()) if is_async else list(crew.kickoff())
+
+    assert len(chunks) > 1
+    assert recorded.tree() == [
+        "agent office completed",
+        "  node sum completed",
+        "    agent Clerk completed",
+        "      model gpt-test completed",
+    ]
+
+
 def test_parallel_tools_are_below_their_agent(recorded: Recorded, server: ModelServer) -> None:
     uses = [ScriptedToolCall("add", {"a": a, "b": 2}) for a in (1, 3)]
     server.add(ModelReply(tool_calls=uses), reply("Thought: I now know the final answer\nFinal Answer: 3, 5"))

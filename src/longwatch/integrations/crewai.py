@@ -42,7 +42,11 @@ tracker = CallTracker("crewai")
 MakeBlock = Callable[..., CallBlock | None]
 
 
-def _crew(crew: Any, inputs: object = None, *args: Any, **options: Any) -> CallBlock:
+def _crew(crew: Any, inputs: object = None, *args: Any, **options: Any) -> CallBlock | None:
+    if (
+        crew.stream
+    ):  # it returns at once, and is called again without the option in a thread or task of its own
+        return None
     return CallBlock("agent", crew.name or "crew", input=inputs)
 
 
