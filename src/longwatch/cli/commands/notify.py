@@ -17,6 +17,7 @@ from longwatch.cli.render.terminal import (
     Terminal,
     log_formatter,
     remark,
+    write_document,
     write_json,
     write_json_lines,
     write_text,
@@ -109,9 +110,10 @@ def _run_once(notifier: Notifier) -> ExitCode:
 
 @command.command("test")
 @click.argument("rule", metavar="RULE")
+@output_option()
 @common_options
 @pass_invocation
-def test(invocation: Invocation, rule: str) -> int:
+def test(invocation: Invocation, rule: str, output: str) -> int:
     """Send a test message of RULE at once, past the queue, and print the response."""
     settings = invocation.settings()
     found = _find_rule(rules_of(settings, CHANNELS), rule)
@@ -122,7 +124,11 @@ def test(invocation: Invocation, rule: str) -> int:
     except DeliveryError as error:
         remark(f"longwatch: {found.name} could not send: {error}")
         return ExitCode.FAILED
-    write_text(f"{found.name}: {found.channel} accepted {message.delivery_id} ({receipt.status})")
+    if output == "text":
+        write_text(f"{found.name}: {found.channel} accepted {message.delivery_id} ({receipt.status})")
+    else:
+        accepted = {"rule": found.name, "channel": found.channel, "status": receipt.status}
+        write_document({"delivery_id": message.delivery_id, **accepted}, output)
     return ExitCode.SUCCEEDED
 
 

@@ -26,6 +26,8 @@ NO_DATA = {
     "export",  # JSON lines already
     "import",
     "init",
+    "notify retry",
+    "notify run",
     "prices import",
     "run",  # the output is that of the command
     "serve",

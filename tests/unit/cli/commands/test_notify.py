@@ -61,6 +61,13 @@ def test_a_rule_is_tested_at_once(folder: Path) -> None:
     assert not (folder / "events.db").exists()
 
 
+def test_the_response_to_a_test_message_is_printed_as_json(folder: Path) -> None:
+    response = json.loads(invoke("notify", "test", "failures", "-o", "jsonl").stdout)
+
+    assert response.pop("delivery_id").startswith("msg_test_")
+    assert response == {"rule": "failures", "channel": "command", "status": "exit 0"}
+
+
 def test_a_rule_that_cannot_send_states_why(folder: Path) -> None:
     result = invoke("notify", "test", "broken")
 
