@@ -84,9 +84,9 @@ def test_a_redirect_is_returned_instead_of_followed(receiver: Receiver) -> None:
 def test_nothing_is_sent_to_an_address_that_is_not_allowed(receiver: Receiver) -> None:
     port = receiver.url.rpartition(":")[2]
 
-    for host in ("127.0.0.1", "localhost"):
+    for address in ("http://127.0.0.1", "http://localhost", "https://localhost"):
         with pytest.raises(URLError) as failed:
-            post(f"http://{host}:{port}", {}, b"secret", addresses=OutgoingAddresses(is_public_only=True))
+            post(f"{address}:{port}", {}, b"secret", addresses=OutgoingAddresses(is_public_only=True))
         assert isinstance(failed.value.reason, ForbiddenAddress)
     assert receiver.received == []
 

@@ -31,7 +31,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from longwatch.storage.outgoing import OutgoingAddresses
+from longwatch.storage.outgoing import ForbiddenAddress, OutgoingAddresses
 
 TIMEOUT_SECONDS = 10.0  # without a byte
 TOTAL_SECONDS = 30.0  # for a response with all of its redirects
@@ -195,13 +195,14 @@ class _HttpConnection:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
-    def hold(self, connected: socket.socket, host: str, *, is_proxied: bool) -> None:
-        """Use this connection, if its address is allowed. That of a proxy of the environment is."""
+    def check_address(self, connected: socket.socket, host: str) -> None:
+        """Raise `ForbiddenAddress` unless the address of the connection is allowed."""
+        if self._addresses is not None:
+            self._addresses.check(connected.getpeername()[0], host)
+
+    def hold(self, connected: socket.socket) -> None:
         with self._lock:
             self._socket = connected
-        if self._addresses is not None and not is_proxied:
-            # After the name was resolved: an earlier check could have got another address.
-            self._addresses.check(connected.getpeername()[0], host)
         self.check()
 
     def check(self) -> None:
@@ -227,18 +228,37 @@ def _deadline(until: float, addresses: OutgoingAddresses | None = None) -> Itera
         timer.cancel()
 
 
+class _CheckedConnection(HTTPConnection):
+    """Checks the address of the connection before anything is sent, a TLS handshake included.
+
+    A check of the name before could have got another address.
+    """
+
+    line: _HttpConnection
+    is_proxied: bool  # by a proxy of the environment, which decides about addresses itself
+
+    def connect(self) -> None:
+        super().connect()
+        if not self.is_proxied:
+            try:
+                self.line.check_address(self.sock, self.host)
+            except ForbiddenAddress:
+                self.close()
+                raise
+
+
 class _Plain(urllib.request.HTTPHandler):
     def __init__(self, line: _HttpConnection) -> None:
         super().__init__()
         self._line = line
 
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        line, is_proxied = self._line, req.has_proxy()
+        class Connection(_CheckedConnection):
+            line, is_proxied = self._line, req.has_proxy()
 
-        class Connection(HTTPConnection):
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock, self.host, is_proxied=is_proxied)
+                self.line.hold(self.sock)
 
         return self.do_open(Connection, req)
 
@@ -249,12 +269,12 @@ class _Secure(urllib.request.HTTPSHandler):
         self._line = line
 
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        line, is_proxied = self._line, getattr(req, "_tunnel_host", None) is not None
+        class Connection(HTTPSConnection, _CheckedConnection):
+            line, is_proxied = self._line, getattr(req, "_tunnel_host", None) is not None
 
-        class Connection(HTTPSConnection):
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock, self.host, is_proxied=is_proxied)
+                self.line.hold(self.sock)
 
         return self.do_open(Connection, req)
 
