@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
+import { eventText, isFailure } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 import { Pace } from "../../src/longwatch/server/page/viewer/app/pace.js";
 import { RunModel } from "../../src/longwatch/server/page/viewer/app/run-model.js";
 import {
@@ -270,4 +271,59 @@ test("work is due when eight times as long has passed as it took", () => {
   for (now of [110, 189, 190]) due.push(pace.isDue);
 
   assert.deepEqual(due, [true, false, false, true]);
+});
+
+/** @param {string} id @param {number} at @param {Record<string, unknown>} [payload] */
+const notified = (id, at, payload = {}) => ({
+  run_id: "wf-1",
+  event_id: id,
+  type: "notified",
+  occurred_at: at,
+  producer: "notifier",
+  sequence: 0,
+  payload: {
+    rule: "failures",
+    channel: "web_push",
+    trigger: "failed",
+    delivered: true,
+    response: "2 of 2 browsers",
+    attempts: 1,
+    ...payload,
+  },
+});
+
+test("the last notification is known, whatever order they arrive in", () => {
+  const model = new RunModel("wf-1", () => NOW_MS);
+  assert.equal(model.notices, null);
+
+  model.add([notified("n-2", 2000)]);
+  model.add([notified("n-1", 1000)]);
+
+  assert.deepEqual([model.notices.last.event_id, model.notices.count], ["n-2", 2]);
+});
+
+test("a notification is one line, and a failure only if it was given up", () => {
+  const cases = [
+    [{}, "failed · sent by failures through web_push: 2 of 2 browsers", false],
+    [
+      { count: 3 },
+      "failed with 2 other notices · sent by failures through web_push: 2 of 2 browsers",
+      false,
+    ],
+    [
+      { trigger: "silent", is_resolved: true, response: null },
+      "silent resolved · sent by failures through web_push",
+      false,
+    ],
+    [
+      { delivered: false, attempts: 12, response: "HTTP 500" },
+      "failed · given up after 12 attempts by failures through web_push: HTTP 500",
+      true,
+    ],
+  ];
+  for (const [payload, text, failed] of cases) {
+    const event = notified("n-1", 1000, payload);
+    assert.equal(eventText(event), text);
+    assert.equal(isFailure(event), failed);
+  }
 });

@@ -15,6 +15,7 @@ from longwatch.server.api import (
     files,
     login,
     monitoring,
+    notifications,
     otlp,
     projects,
     runs,
@@ -78,6 +79,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     ):
         app.include_router(router)
     app.include_router(executions.router)
+    app.include_router(notifications.router)
     app.include_router(login.router)
     app.include_router(otlp.router)
     app.include_router(health_routes())

@@ -24,6 +24,14 @@ from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.snapshots import RunSnapshots
 from longwatch.model.run import RunSummary
+from longwatch.notifications.channels.registry import CHANNELS
+from longwatch.notifications.queue import NotificationQueue
+from longwatch.notifications.rules import rules_of
+from longwatch.notifications.stores.base import NotificationStore
+from longwatch.notifications.stores.factory import open_notifications
+from longwatch.notifications.stores.memory import MemoryNotificationStore
+from longwatch.notifications.web_push.service import PushService
+from longwatch.notifications.web_push.store import PushStore
 from longwatch.recording.secret_names import SecretNames
 from longwatch.server.access.limits import ServerLimits, Traffic
 from longwatch.server.access.origins import Hosts
@@ -34,6 +42,7 @@ from longwatch.server.cache.run_cache import RunCache
 from longwatch.server.event_intake import EventIntake
 from longwatch.server.telemetry_intake import TelemetryIntake
 from longwatch.settings import Settings
+from longwatch.storage.outgoing import OutgoingAddresses
 from longwatch.storage.price_file import PriceList
 from longwatch.turns import Conversations
 
@@ -65,6 +74,8 @@ class ServerContext:
     access: Access
     hosts: Hosts
     prices: PriceList
+    notifications: NotificationQueue  # only read
+    push: PushService
     snapshots: RunSnapshots | None  # where the journal has them
     threads: ThreadPoolExecutor
     traffic: Traffic = field(default_factory=Traffic)
@@ -113,9 +124,13 @@ async def open_context(
 
     shown = ExecutionCache(execution_store, journal, clock)
     snapshots = RunSnapshots(journal, clock=clock) if isinstance(journal, SqliteJournal) else None
+    access, hosts = access or Access(clock=clock), hosts or Hosts()
+    records = open_notifications(settings, clock=clock) if settings else MemoryNotificationStore()
+    push = _push_service(settings, records)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longwatch-server")
     closing = asyncio.Event()
     try:
+        await call_in(threads, push.revoke, access.grants, hosts.serves)
         conversations = Conversations(journal, clock, settings=settings)
         async with (
             AsyncJournal(journal) as async_journal,
@@ -143,9 +158,11 @@ async def open_context(
                     file_versions=file_versions,
                     clock=clock,
                     limits=limits or ServerLimits(),
-                    access=access or Access(clock=clock),
-                    hosts=hosts or Hosts(),
+                    access=access,
+                    hosts=hosts,
                     prices=PriceList(settings),
+                    notifications=NotificationQueue(records, clock, holder="server"),
+                    push=push,
                     snapshots=snapshots,
                     threads=threads,
                     closing=closing,
@@ -158,5 +175,15 @@ async def open_context(
         await asyncio.to_thread(threads.shutdown)
         if snapshots is not None:
             snapshots.close()
+        records.close()
         if executions is None:
             shown.close()
+
+
+def _push_service(settings: Settings | None, records: NotificationStore) -> PushService:
+    """The push subscriptions beside the journal, with the rules of the settings."""
+    if settings is None:
+        return PushService(PushStore(records))
+    rules = rules_of(settings, CHANNELS)
+    addresses = OutgoingAddresses(settings.notification_addresses, is_public_only=True)
+    return PushService(PushStore(records), rules, addresses)

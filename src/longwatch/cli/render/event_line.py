@@ -15,6 +15,7 @@ from longwatch.model.run import ENDS, Ending, Status
 
 LONGEST_TEXT = 400  # characters of a payload on a line that nothing limits
 NARROW_COLUMNS = 72
+NOTIFIED = "notified"
 
 _AGENT_COLUMNS = 14
 _TYPE_COLUMNS = 18
@@ -71,6 +72,8 @@ def reports_failure(event: Event) -> bool:
     """Whether the event reports a failure, or cannot be read."""
     if event.type == UNREADABLE:
         return True
+    if event.type == NOTIFIED:  # the status that it reports is the run's
+        return event.payload.get("delivered") is False
     status = text_of(event.payload, "status")
     if status is not None and call_status(status) == "failed":
         return True
@@ -97,6 +100,8 @@ def _death_text(death: Ending, *, dated: bool, zone: tzinfo | None) -> str:
 
 def event_text(event: Event) -> str:
     """A short text of what the event reports."""
+    if event.type == NOTIFIED:
+        return _notice_text(event)
     preview = event_preview(event, LONGEST_TEXT)
     call = mark_of(event)
     if call is None:
@@ -113,6 +118,23 @@ def event_text(event: Event) -> str:
         preview,
         count_text(tokens, "token") if tokens is not None else "",
     )
+
+
+def _notice_text(event: Event) -> str:
+    """`failed · sent by failures through web_push: 2 of 2 browsers`."""
+    payload = event.payload
+    attempts, count = (
+        each if isinstance(each := payload.get(name), int) else 1 for name in ("attempts", "count")
+    )
+    happened = text_of(payload, "trigger") or ""
+    happened += " resolved" if payload.get("is_resolved") is True else ""
+    others = f" with {count_text(count - 1, 'other notice')}" if count > 1 else ""
+    is_sent = payload.get("delivered") is not False
+    fate = "sent" if is_sent else f"given up after {count_text(attempts, 'attempt')}"
+    through = text_of(payload, "channel") or "a channel"
+    response = text_of(payload, "response")
+    text = f"{happened}{others} · {fate} by {text_of(payload, 'rule') or 'a rule'} through {through}"
+    return f"{text}: {response}" if response else text
 
 
 def _joined(*parts: str) -> str:

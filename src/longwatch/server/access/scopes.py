@@ -44,6 +44,11 @@ REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
     ("GET", "/api/runs/{run_id}/verify"): READ,
     ("GET", "/api/search"): READ,
     ("GET", "/api/compare"): READ,
+    ("GET", "/api/notifications"): READ,
+    ("GET", "/api/notifications/push"): READ,
+    ("GET", "/api/notifications/subscriptions"): READ,
+    ("POST", "/api/notifications/subscriptions"): READ,  # it receives what its token may read
+    ("DELETE", "/api/notifications/subscriptions/{subscription_id}"): READ,  # of the same token
     ("POST", "/v1/traces"): WRITE,
     ("POST", "/v1/logs"): WRITE,
     ("POST", "/v1/metrics"): WRITE,

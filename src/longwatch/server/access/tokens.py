@@ -112,6 +112,22 @@ class Access:
                 found = scope
         return found
 
+    @property
+    def grants(self) -> frozenset[str]:
+        """The grants of all tokens; none if no token is required."""
+        return frozenset(self._grant(scope) for scope, _ in self._digests)
+
+    def grant_of(self, headers: Headers) -> str:
+        """A fingerprint of the token or cookie that allows a request; empty if none is required.
+
+        It outlives the request, is the same on every server with the same tokens, and reveals nothing.
+        """
+        scope = None if self.is_open else self.scope_of(headers)
+        return "" if scope is None else self._grant(scope)
+
+    def _grant(self, scope: TokenScope) -> str:
+        return hmac.digest(self._key, b"longwatch grant " + scope.value.encode(), "sha256").hex()[:32]
+
     def new_code(self) -> str:
         """A code that can be exchanged once, within ten minutes, for a cookie with the write scope."""
         code = secrets.token_urlsafe(24)

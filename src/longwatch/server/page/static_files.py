@@ -14,11 +14,12 @@ from starlette.responses import Response
 
 from longwatch.server.errors import ApiError
 from longwatch.server.page.bundle import bundle_script, bundle_style
-from longwatch.server.page.plain_pages import PAGE_HEADERS
+from longwatch.server.page.plain_pages import PAGE_HEADERS, WORKER_POLICY
 from longwatch.server.responses import matches
 
 VIEWER = Path(__file__).parent / "viewer"
 INDEX = "index.html"
+WORKER = "notifications-worker.js"  # a service worker; without Service-Worker-Allowed its scope is /viewer/
 PARTS = ("app", "core", "style")  # folders of the files that bundles consist of
 STYLES = (
     "tokens",
@@ -34,8 +35,16 @@ STYLES = (
     "executions",
     "stages",
     "search",
+    "notifications",
 )
-SECTIONS = ("runs", "search", "compare", "executions", "projects")  # the first part of a view's path
+SECTIONS = (
+    "runs",
+    "search",
+    "compare",
+    "executions",
+    "projects",
+    "notifications",
+)  # the first part of a view's path
 PAGE_PATHS = ("/", *(f"/{name}{rest}" for name in SECTIONS for rest in ("", "/{rest:path}")))
 MEDIA_TYPES = {  # the machine's table may have a type for modules that browsers reject
     ".html": "text/html; charset=utf-8",
@@ -115,6 +124,8 @@ class Pages:
         if file is None:
             raise ApiError(404, "not_found", f"No file {name[:100]!r} of the page. Open / instead.")
         headers = {**PAGE_HEADERS, "ETag": file.etag, "Vary": "Accept-Encoding"}
+        if name == WORKER:
+            headers["Content-Security-Policy"] = WORKER_POLICY
         if matches(if_none_match, file.etag):
             return Response(status_code=304, headers=headers)
         body = file.body

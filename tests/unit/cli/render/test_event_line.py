@@ -107,3 +107,44 @@ def test_a_block_of_a_turn_is_described_by_its_content(
     event = Event(run_id="turn-1", event_id="e", type=type, occurred_at=0, payload=payload)
 
     assert event_text(event) == words
+
+
+@pytest.mark.parametrize(
+    ("payload", "text", "is_failure"),
+    [
+        ({}, "failed · sent by failures through web_push: 2 of 2 browsers", False),
+        (
+            {"count": 2},
+            "failed with 1 other notice · sent by failures through web_push: 2 of 2 browsers",
+            False,
+        ),
+        (
+            {"trigger": "silent", "is_resolved": True, "response": None},
+            "silent resolved · sent by failures through web_push",
+            False,
+        ),
+        (
+            {"delivered": False, "attempts": 12, "response": "HTTP 500"},
+            "failed · given up after 12 attempts by failures through web_push: HTTP 500",
+            True,
+        ),
+        (
+            {"attempts": "x", "count": None, "rule": 5, "channel": None, "response": ""},
+            "failed · sent by",
+            False,
+        ),
+    ],
+)
+def test_a_notification_is_one_line(payload: dict[str, object], text: str, is_failure: bool) -> None:
+    given = {
+        "rule": "failures",
+        "channel": "web_push",
+        "trigger": "failed",
+        "delivered": True,
+        "response": "2 of 2 browsers",
+        "attempts": 1,
+    }
+    event = Event(run_id="wf-1", event_id="n", type="notified", occurred_at=START_MS, payload=given | payload)
+
+    assert event_text(event).startswith(text)
+    assert reports_failure(event) is is_failure

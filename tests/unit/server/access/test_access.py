@@ -96,3 +96,20 @@ def test_new_tokens_are_long_and_differ() -> None:
 
     assert len(tokens) == 20
     assert min(len(str(token)) for token in tokens) >= 40
+
+
+def test_a_grant_is_the_same_for_a_token_and_its_cookie_on_every_server() -> None:
+    one, other = Access(TOKENS), Access(TOKENS)
+
+    grant = one.grant_of(bearer(TOKENS.write))
+
+    assert grant == other.grant_of(cookie(one.new_cookie(TokenScope.WRITE)))
+    assert one.grants == {grant, one.grant_of(bearer("read-token-0123456789"))}
+    assert len(one.grants) == 2
+    assert TOKENS.write not in grant
+
+
+def test_a_new_token_has_new_grants_and_no_token_has_none() -> None:
+    assert Access(TOKENS).grants.isdisjoint(Access(Tokens(TOKENS.write, "another-read-token-01")).grants)
+    assert Access(TOKENS).grant_of([]) == ""
+    assert (Access().grant_of([]), Access().grants) == ("", frozenset())

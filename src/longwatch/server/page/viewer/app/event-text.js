@@ -5,6 +5,7 @@ import { ENDS, endingOf } from "../core/endings.js";
 import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/payloads.js";
 import { eventPreview } from "../core/preview.js";
 import { countText, durationText } from "./format.js";
+import { NOTIFIED, isGivenUp, noticeText } from "./notice-text.js";
 import { betweenText } from "./run-times.js";
 
 /** @import { CallUsage } from "../core/model-calls.js" */
@@ -22,6 +23,7 @@ const SIGNS = /** @type {Record<string, string>} */ ({
 
 /** @param {RunEvent} event @returns {boolean} */
 export function isFailure(event) {
+  if (event.type === NOTIFIED) return isGivenUp(event); // the status that it reports is the run's
   const payload = payloadOf(event);
   const status = textOf(payload, "status");
   if (status !== null && callStatus(status) === "failed") return true;
@@ -33,6 +35,7 @@ export function isFailure(event) {
 
 /** @param {RunEvent} event @returns {string} */
 export function eventText(event) {
+  if (event.type === NOTIFIED) return noticeText(event);
   const payload = payloadOf(event);
   const preview = eventPreview(event, LONGEST);
   const call = markOf(event)?.mark;

@@ -26,6 +26,7 @@ import { everySecond, everySeconds } from "./ticker.js";
  * @property {string} noun of one item
  * @property {string} nouns of several, and the name of the view in a URL
  * @property {string} title
+ * @property {() => Child[]} [actions] beside the title
  * @property {Items<Item>} items
  * @property {Omit<Filters, "label" | "known">} filters
  * @property {(items: readonly Item[]) => KnownValues} [known] values of the items, for completion; makes the search a query
@@ -99,7 +100,7 @@ class ListView extends Part {
   connectedCallback() {
     const { noun, title, tick, showsHint = false } = this.#of;
     this.append(
-      div("page-head", h("h1", {}, title)),
+      div("page-head", h("h1", {}, title), ...(this.#of.actions?.() ?? [])),
       this.#filters.element,
       ...(this.#of.counted ? [this.#counts] : []),
       this.#groups,

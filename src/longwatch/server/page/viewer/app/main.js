@@ -3,6 +3,7 @@
 import { fill, h } from "./dom.js";
 import { showConnection, showStale, signedOut } from "./connection.js";
 import { followActivity, probeWhileOffline, reconnectNow } from "./client.js";
+import { icon } from "./icons.js";
 import { currentRoute, startRouter } from "./router.js";
 import { state } from "./placeholders.js";
 import { partOf, startShell } from "./shell.js";
@@ -11,6 +12,7 @@ import "./executions-list.js";
 import "./execution-page.js";
 import "./run-page.js";
 import "./login.js";
+import "./notifications-view.js";
 import "./projects-view.js";
 import "./runs-list.js";
 import "./search-view.js";
@@ -33,6 +35,11 @@ const VIEWS = {
     section: "executions",
     title: ({ ids }) => ids["execution"] ?? "",
   },
+  notifications: {
+    element: "lw-notifications",
+    section: "notifications",
+    title: () => "Notifications",
+  },
   projects: { element: "lw-projects", section: "projects", title: () => "Projects" },
   project: { element: "lw-session", section: "projects", title: ({ ids }) => ids["project"] ?? "" },
   session: { element: "lw-session", section: "projects", title: ({ ids }) => ids["session"] ?? "" },
@@ -41,6 +48,7 @@ const VIEWS = {
 const main = startShell();
 let shown = "";
 
+fill(partOf("#notifications"), icon("bell"));
 showConnection(partOf("#connection"));
 showStale(partOf("#offline"), reconnectNow);
 probeWhileOffline();
@@ -56,7 +64,7 @@ function show(route) {
   if (key === shown) return;
   const first = shown === "";
   shown = key;
-  for (const link of document.querySelectorAll("nav a")) {
+  for (const link of document.querySelectorAll("nav a, #notifications")) {
     const here = link.getAttribute("href") === `/${view?.section}`;
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");

@@ -24,6 +24,7 @@ const ROUTES = [
   [/^\/executions\/?$/, "executions", []],
   [/^\/executions\/([^/]+)\/?$/, "execution", ["execution"]],
   [/^\/executions\/([^/]+)\/([^/]+)\/?$/, "execution", ["plan", "execution"]],
+  [/^\/notifications\/?$/, "notifications", []],
   [/^\/projects\/?$/, "projects", []],
   [/^\/projects\/([^/]+)\/?$/, "project", ["project"]],
   [/^\/projects\/([^/]+)\/sessions\/([^/]+)\/?$/, "session", ["project", "session"]],

@@ -11,11 +11,13 @@ import {
   dateTimeElement,
   dateTimeText,
   timeElement,
+  timeText,
   utcText,
 } from "./format.js";
 import { icon, statusMark, statusOf } from "./icons.js";
 import { labelFacts } from "./run-labels.js";
 import { errorFrame, showBanners, showFacts } from "./placeholders.js";
+import { isGivenUp, noticeText } from "./notice-text.js";
 import { setQuery } from "./router.js";
 import { endText, isOpen, lengthMs, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
@@ -156,7 +158,7 @@ function summaryFacts(summary, now, isReport) {
 }
 
 /** @param {RunModel} model @returns {[string, Element | null][]} */
-function stateFacts({ events, open, caughtUp, summary }) {
+function stateFacts({ events, open, caughtUp, summary, notices }) {
   const soFar = events.length ? `, ${countText(events.length, "event")} so far` : "";
   const [symbol, text] =
     open && stale.value
@@ -166,9 +168,28 @@ function stateFacts({ events, open, caughtUp, summary }) {
         : ["running", `reading history${soFar} …`];
   const died = summary?.status === "died" ? " is-died" : "";
   return [
+    ["notified", notices ? noticeFact(notices) : null],
     ["caught-up", h("span", { class: "status dim", role: "status" }, icon(symbol), text)],
     ["error", summary?.error ? errorFrame(summary.error, died) : null],
   ];
+}
+
+/**
+ * The last notification about the run, a link to its event.
+ * @param {NonNullable<RunModel["notices"]>} notices
+ */
+function noticeFact({ last, count }) {
+  const bad = isGivenUp(last);
+  const href = `#${new URLSearchParams({ event: last.event_id })}`;
+  return h(
+    "a",
+    { class: `status notice ${bad ? "is-failed" : "dim"}`, href, title: noticeText(last) },
+    icon("bell"),
+    bad ? "not notified" : "notified",
+    " ",
+    timeElement(last.occurred_at, timeText(last.occurred_at)),
+    count > 1 ? ` · ${countText(count, "notification")}` : "",
+  );
 }
 
 define("lw-run-head", RunHead);

@@ -11,6 +11,7 @@ import { addTo } from "../core/groups.js";
 import { isOpenWait } from "../core/waits.js";
 import { graphOf } from "./graph-layout.js";
 import { Watchable } from "./observable.js";
+import { NOTIFIED } from "./notice-text.js";
 import { Pace } from "./pace.js";
 import { isOpen } from "./run-times.js";
 import { callCost } from "./usage-text.js";
@@ -34,6 +35,8 @@ export class RunModel extends Watchable {
   late = new Set();
   /** @type {Graph | null} */
   graph = null;
+  /** The last event that reports a notification, and how many there are. @type {{last: RunEvent, count: number} | null} */
+  notices = null;
   caughtUp = false;
   version = 0;
 
@@ -305,6 +308,7 @@ export class RunModel extends Watchable {
     }
     this.agents = new Map();
     this.graph = null;
+    this.notices = null;
     this.#calls = null;
     this.#show(this.events);
     return true;
@@ -315,10 +319,17 @@ export class RunModel extends Watchable {
     for (const event of events) {
       if (event.agent_name)
         this.agents.set(event.agent_name, (this.agents.get(event.agent_name) ?? 0) + 1);
+      if (event.type === NOTIFIED) this.#notice(event);
       if (event.type === "graph_structure") this.graph = graphOf(payloadOf(event)) ?? this.graph;
     }
     this.#eventsByCall = null;
     this.#resetCalls();
+  }
+
+  /** @param {RunEvent} event */
+  #notice(event) {
+    const { last = event, count = 0 } = this.notices ?? {};
+    this.notices = { last: compareEvents(last, event) > 0 ? last : event, count: count + 1 };
   }
 
   #resetCalls() {

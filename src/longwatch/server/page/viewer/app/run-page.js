@@ -9,6 +9,7 @@ import { pageNow } from "./connection.js";
 import { linkTo } from "./icons.js";
 import { boardPath, comparePath, currentRoute, go, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
+import "./notify-button.js";
 import { deleted, failure, loading, missing } from "./placeholders.js";
 import { everySeconds } from "./ticker.js";
 import { toast } from "./toast.js";
@@ -76,6 +77,7 @@ export class RunPage extends Part {
         linkTo(comparePath(model.runId), "compare", "Compare", "Compare with an earlier run"),
         linkTo(`${base}/export`, "download", "JSONL", "Download the events as JSON Lines", true),
         linkTo(`${base}/report`, "download", "HTML", "Download this page for offline use", true),
+        h("lw-notify"),
         deleteButton(model, signal),
       ],
     };

@@ -14,6 +14,7 @@ import {
 } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { defineList } from "./list-view.js";
+import "./notify-button.js";
 import { pathOf } from "./router.js";
 import { tagMarks } from "./run-labels.js";
 import { endText, isOpen, lengthMs, lengthText, ranText } from "./run-times.js";
@@ -61,6 +62,7 @@ const RUNS = {
   noun: "run",
   nouns: "runs",
   title: "Runs",
+  actions: () => [h("lw-notify")],
   items: ITEMS,
   filters: {
     search: { label: "Search runs", placeholder: "Names, IDs, or tag:nightly error:Timeout …" },

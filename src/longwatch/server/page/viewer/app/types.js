@@ -249,6 +249,56 @@
  * @property {number | null} first_difference
  * @property {number} differing
  * @property {boolean} differs_in_structure
+ *
+ * @typedef {object} NotificationRule A rule of the settings.
+ * @property {string} name
+ * @property {string[]} trigger
+ * @property {string} runs
+ * @property {string} channel
+ * @property {number | null} since
+ * @property {number} pending
+ *
+ * @typedef {object} NotificationDelivery A message in the queue, a dead letter or a past delivery.
+ * @property {string} delivery_id
+ * @property {string} rule
+ * @property {string} channel
+ * @property {"queued" | "accepted" | "delivered" | "dead"} state
+ * @property {string} title
+ * @property {number} count
+ * @property {string[]} run_ids
+ * @property {number} created_at
+ * @property {number} attempts
+ * @property {number | null} next_at
+ * @property {string | null} response
+ * @property {string | null} problem
+ * @property {number | null} settled_at
+ *
+ * @typedef {object} NotificationStatus Rules, queue, dead letters and the last deliveries.
+ * @property {NotificationRule[]} rules
+ * @property {NotificationDelivery[]} queue
+ * @property {NotificationDelivery[]} dead_letters
+ * @property {NotificationDelivery[]} deliveries
+ *
+ * @typedef {object} PushRule A rule that sends to browsers.
+ * @property {string} name
+ * @property {string[]} triggers
+ * @property {string} runs
+ *
+ * @typedef {object} PushConfiguration What a browser needs to subscribe.
+ * @property {string | null} public_key
+ * @property {string | null} problem
+ * @property {PushRule[]} rules
+ *
+ * @typedef {object} PushSubscriptionView One browser that receives notifications.
+ * @property {string} subscription_id
+ * @property {string} browser
+ * @property {string} page
+ * @property {string} service
+ * @property {number} created_at
+ * @property {number} renewed_at
+ * @property {number} ends_at
+ * @property {number | null} sent_at
+ * @property {string | null} problem
  */
 
 export {};

@@ -1,0 +1,1 @@
+"""Web Push: notifications that a browser shows while the page is closed."""
