@@ -10,6 +10,7 @@ ARGS ?=
 # Simulations that `make simulate` plays: about a minute on two cores, which is what CI spends on it.
 SEEDS ?= 800
 EXECUTIONS ?= 10000
+NOTIFICATIONS ?= 500
 # What `make coverage` runs: it needs no engine, and takes a few seconds.
 COVERING := tests/unit/executions tests/unit/aws tests/contract/test_executions_memory.py tests/integration/executions/test_watching.py
 UV_VERSION := 0.13.7
@@ -30,7 +31,7 @@ help:
 	@echo "make test          run all tests (ARGS='-k name' for some) and list the skipped ones"
 	@echo "make test-sdks     test adapters of agent SDKs in environments of their own, and coding agents; fetches several hundred packages"
 	@echo "make unit          run the tests that need only Python; about a minute"
-	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following and EXECUTIONS=$(EXECUTIONS) executions; list the failures"
+	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following and EXECUTIONS=$(EXECUTIONS) executions and NOTIFICATIONS=$(NOTIFICATIONS) of notifiers; list the failures"
 	@echo "make coverage      measure the branch coverage of finder, poller and verdicts; at least 85 %"
 	@echo "make load          run all of tests/load and print timings beside the required limits; a quarter of an hour"
 	@echo "make snapshots     update tests/snapshots (schemas, help texts, routes, public names, files of the wheel) and the JS types"
@@ -63,6 +64,7 @@ unit: .venv/.dev
 simulate: .venv/.dev
 	@.venv/bin/python -m longwatch.testing.simulate --seeds $(SEEDS) --jobs $(WORKERS) $(ARGS)
 	@.venv/bin/python -m tests.simulation.simulate_executions --executions $(EXECUTIONS) --jobs $(WORKERS) $(ARGS)
+	@.venv/bin/python -m tests.simulation.simulate_notifications --seeds $(NOTIFICATIONS) --jobs $(WORKERS) $(ARGS)
 
 load: .venv/.dev engines
 	@LONGWATCH_LOAD=full .venv/bin/pytest tests/load -s -q $(ARGS)

@@ -1,0 +1,1 @@
+"""Simulation of notifiers: runs, crashes at every point, and receivers that fail."""
