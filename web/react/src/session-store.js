@@ -177,7 +177,7 @@ export class SessionStore {
     });
   }
 
-  /** A session that does not exist yet is empty, until somebody creates it. @param {{code: string, message: string}} error */
+  /** A session that does not exist yet is empty until it is created. @param {{code: string, message: string}} error */
   #onRefusal({ code, message }) {
     const projectId = this.#projectId;
     if (code === "session_not_found") {
