@@ -45,7 +45,7 @@ from longwatch.notifications.decisions import (
     run_resolution,
 )
 from longwatch.notifications.message import Notice
-from longwatch.notifications.queue import GIVE_UP_MS, NotificationQueue, StoredCondition
+from longwatch.notifications.queue import GIVE_UP_MS, NotificationQueue, StoredCondition, retry_at
 from longwatch.notifications.records import Delivery, DeliveryState, RuleState
 from longwatch.notifications.rules import CONDITIONS, Rule, Trigger
 from longwatch.notifications.stores.base import NotificationStore
@@ -59,6 +59,7 @@ CONDITION_SECONDS = 15.0  # between two checks of the open runs
 PRUNE_SECONDS = 3600.0
 WIDE_SECONDS = 600.0  # between two lists of all recent runs, of a journal that numbers no arrivals
 OBSERVED_AT_ONCE = 200
+MAX_PAUSE_MS = 60_000  # of a rule after a failed attempt
 ATTEMPTS = 5  # of a step while other notifiers change the same rule
 
 log = logging.getLogger("longwatch.notifications")
@@ -113,6 +114,7 @@ class Notifier:
         )
         self._next: dict[str, float] = {}  # when the slower parts are due, in monotonic seconds
         self._logged: set[str] = set()
+        self._pauses: dict[str, tuple[int, int]] = {}  # rule -> failures in a row, and until when, epoch ms
 
     def run_once(self) -> PassReport:
         """Check every rule once, and send what is due."""
@@ -280,7 +282,7 @@ class Notifier:
     def _send_due(self) -> PassReport:
         settled: Counter[DeliveryState | None] = Counter()
         queued = self._guarded("the queue of notifications cannot be read", lambda: list(self.queue.queued()))
-        for delivery in queued or ():
+        for delivery in sorted(queued or (), key=lambda each: each.created_at):
             what = f"message {delivery.delivery_id} cannot be settled"
             settled[self._guarded(what, partial(self._handle, delivery))] += 1
         return PassReport(
@@ -295,15 +297,31 @@ class Notifier:
         is_orphan = self._clock.now_ms() > delivery.created_at + GIVE_UP_MS
         if (rule is None and not is_orphan) or not self.queue.is_due(delivery):
             return None
+        is_queued = delivery.state is DeliveryState.QUEUED
+        if is_queued and self._clock.now_ms() < self._pauses.get(delivery.message.rule, (0, 0))[1]:
+            return None
         current = self.queue.claim(delivery)
         if current is not None and current.state is DeliveryState.QUEUED:
             current = self._send(current, rule)
+            self._pause(current)
         if current is None or current.state is DeliveryState.QUEUED:
             return None  # another notifier has it, or it is sent again later
         self._record(current)
         if not self.queue.finish(current):
             return None
         return current.state if current.state is DeliveryState.DEAD else DeliveryState.DELIVERED
+
+    def _pause(self, delivery: Delivery | None) -> None:
+        """Leave a receiver that fails alone for a while, or its messages would delay those of other rules."""
+        if delivery is None:
+            return
+        rule = delivery.message.rule
+        if delivery.state is not DeliveryState.QUEUED:
+            self._pauses.pop(rule, None)
+            return
+        failures = self._pauses.get(rule, (0, 0))[0] + 1
+        pause_ms = min(retry_at(failures, 0, None), MAX_PAUSE_MS)
+        self._pauses[rule] = failures, self._clock.now_ms() + pause_ms
 
     def _send(self, delivery: Delivery, rule: Rule | None) -> Delivery | None:
         if rule is None:

@@ -179,6 +179,26 @@ def test_after_a_day_a_message_is_a_dead_letter() -> None:
     assert (event.payload["delivered"], event.payload["response"]) == (False, "host returned HTTP 503")
 
 
+def test_a_receiver_that_fails_gets_one_attempt_at_a_time() -> None:
+    world = World()
+    notifier = world.notifier()
+    notifier.run_once()
+    world.inbox.refusals = [refused() for _ in range(200)]
+    for number in range(10):
+        world.failed_run(f"wf-{number}")
+        passes([notifier], world.clock, seconds=61)
+    world.inbox.attempts = 0
+
+    notifier.run_once()
+    passes([notifier], world.clock, seconds=600)
+    attempts = world.inbox.attempts
+    world.inbox.refusals = []
+    passes([notifier], world.clock, seconds=3600)
+
+    assert attempts <= 11
+    assert {each.run_ids[0] for each in world.inbox.messages} == {f"wf-{number}" for number in range(10)}
+
+
 def test_a_dead_letter_can_be_sent_again() -> None:
     world = World()
     notifier = world.notifier()
