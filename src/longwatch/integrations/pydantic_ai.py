@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.tools import DeferredToolRequests
@@ -62,7 +62,8 @@ class RecordingCapability(AbstractCapability[Any]):
     _safe_at_runtime: ClassVar[bool] = True  # may be added to a run whose agent is executed durably
 
     def get_ordering(self) -> CapabilityOrdering:
-        return CapabilityOrdering(position="outermost")
+        # Around pydantic-ai's own spans, which are not recorded again inside.
+        return CapabilityOrdering(position="outermost", wraps=[Instrumentation])
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
         name = (ctx.agent.name if ctx.agent is not None else None) or "agent"

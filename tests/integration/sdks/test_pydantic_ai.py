@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage
 
 import longwatch
 from longwatch.integrations import pydantic_ai
+from longwatch.integrations.otel import LongwatchSpanProcessor
 from tests.integration.sdks.recorded import Recorded
 
 
@@ -271,6 +275,40 @@ async def test_an_agent_that_was_created_before_the_adapter_was_attached_is_reco
     await agent.run("hello")
 
     assert recorded.tree() == ["agent older completed", "  model test completed"]
+
+
+@pytest.fixture
+def _spans(recorded: Recorded) -> Iterator[None]:
+    """pydantic-ai's own instrumentation of all agents, with the span processor."""
+    provider = TracerProvider()
+    provider.add_span_processor(LongwatchSpanProcessor())
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+    yield
+    Agent.instrument_all(False)
+    provider.shutdown()
+
+
+@pytest.mark.usefixtures("_spans")
+@pytest.mark.parametrize("is_inside", [True, False], ids=["inside a run", "alone"])
+async def test_an_instrumented_agent_is_recorded_once(recorded: Recorded, is_inside: bool) -> None:
+    inner = Agent(TestModel(), name="inner")
+    agent = Agent(TestModel(), name="outer")
+
+    @agent.tool_plain
+    async def ask() -> str:
+        return (await inner.run("?")).output
+
+    with longwatch.run("report") if is_inside else nullcontext():
+        await agent.run("hello")
+
+    assert recorded.tree() == [
+        "agent outer completed",
+        "  model test completed",
+        "  tool ask completed",
+        "    agent inner completed",
+        "      model test completed",
+        "  model test completed",
+    ]
 
 
 async def test_an_image_is_recorded_by_its_type_and_size(recorded: Recorded) -> None:
