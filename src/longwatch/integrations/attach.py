@@ -66,6 +66,7 @@ ADAPTERS: tuple[Adapter, ...] = (
 )
 
 _attached: set[Adapter] = set()  # by this process, whether their SDKs have been imported or not
+installed: set[str] = set()  # the names of those that record
 
 
 def attach(*names: str) -> None:
@@ -111,6 +112,7 @@ def _install(adapter: Adapter) -> None:
         )
         return
     import_module(adapter.module).install()
+    installed.add(adapter.name)
 
 
 def _installed_version(adapter: Adapter) -> str | None:

@@ -21,7 +21,7 @@ from agents.items import ModelResponse
 from agents.lifecycle import RunHooksBase
 from agents.models import get_default_model
 from agents.run_state import RunState
-from agents.tracing import Span, Trace, TracingProcessor
+from agents.tracing import Span, Trace, TracingProcessor, get_trace_provider
 
 from longwatch.integrations.span_exceptions import SpanExceptions, note_exceptions
 from longwatch.integrations.untraced_spans import show_untraced_spans
@@ -64,6 +64,7 @@ class RunnerCall:
     def begin(self) -> None:
         """Open a run if there is none, and end the waits of the run that is resumed. Never raises."""
         try:
+            _keep_processor()
             outer = SCOPE.get() or ambient_scope()
             if outer is None:
                 self._run = ActiveRun(self._agent_name, recorder=get_recorder())
@@ -190,6 +191,17 @@ class RecordingProcessor(TracingProcessor):
         elif data.type in ("response", "generation"):
             runner.response_model = getattr(getattr(data, "response", None), "model", None)
             runner.model_error = _error_text(span.error)  # the SDK may retry
+
+
+_processor = RecordingProcessor()
+
+
+def _keep_processor() -> None:
+    """Add the processor again if the program or an instrumentation has replaced those of the SDK."""
+    provider: Any = get_trace_provider()
+    processors = getattr(getattr(provider, "_multi_processor", None), "_processors", None)
+    if isinstance(processors, tuple) and _processor not in processors:
+        provider.set_processors([_processor, *processors])
 
 
 def _begin_call(data: Any, outer: RecordingScope) -> OpenCall | None:
@@ -454,10 +466,9 @@ def install() -> None:
     if _is_installed:
         return
     _is_installed = True
-    processor = RecordingProcessor()
-    add_trace_processor(processor)
-    note_exceptions(processor.exceptions)
-    show_untraced_spans(processor, lambda: _current.get() is not None)
+    add_trace_processor(_processor)
+    note_exceptions(_processor.exceptions)
+    show_untraced_spans(_processor, lambda: _current.get() is not None)
     wrappers = {"run": _record_run, "run_sync": _record_run_sync, "run_streamed": _record_run_streamed}
     for name, wrapper in wrappers.items():
         setattr(Runner, name, classmethod(wrapper(Runner.__dict__[name].__func__)))

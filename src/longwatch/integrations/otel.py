@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from longwatch.errors import MissingExtra
+from longwatch.integrations import attach
 from longwatch.model.event import run_duration_ms
 from longwatch.model.model_calls import CountedCall
 from longwatch.model.usage import has_counts
@@ -41,6 +42,15 @@ from longwatch.telemetry.span_events import (
 )
 
 MAX_OPEN_SPANS = 10_000  # beyond that the oldest are dropped: some spans never end
+
+# Instrumentations such as openinference.instrumentation.langchain, and the adapters that record the same.
+INSTRUMENTORS = ("openinference", "opentelemetry")
+INSTRUMENTED = {
+    "crewai": "crewai",
+    "langchain": "langchain",
+    "openai_agents": "openai_agents",
+    "smolagents": "smolagents",
+}
 
 SpanKey = tuple[int, int]  # trace id and span id
 
@@ -313,6 +323,8 @@ class LongwatchSpanProcessor(SpanProcessor):
 
     def _is_covered(self, span: Span, reading: SpanReading, scope: RecordingScope | None) -> bool:
         """Whether an outer layer records the call that the span represents."""
+        if span.instrumentation_scope is not None and _has_adapter(span.instrumentation_scope.name):
+            return True
         if reading.kind is SpanKind.MODEL or reading.kind is SpanKind.OTHER:  # which may become a model call
             return outer_layer() is not None
         if not isinstance(scope, OpenCall) or scope.kind != reading.kind.value:
@@ -448,6 +460,16 @@ def _attributes(span: ReadableSpan) -> Attributes:
     """A copy: each lookup in the SDK's own map takes a lock."""
     attributes: Any = span.attributes
     return attributes.copy() if attributes else {}
+
+
+def _has_adapter(instrumentation: str) -> bool:
+    """Whether an adapter records what this instrumentation traces.
+
+    It may trace a step before the adapter begins it, and steps that the adapter leaves out.
+    """
+    prefix, _, name = instrumentation.partition(".instrumentation.")
+    adapter = INSTRUMENTED.get(name.partition(".")[0]) if prefix in INSTRUMENTORS else None
+    return adapter is not None and adapter in attach.installed
 
 
 def _key(span: ReadableSpan) -> SpanKey:

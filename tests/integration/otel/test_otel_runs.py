@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, SamplingResult
 
 from longwatch.errors import MissingExtra
+from longwatch.integrations import attach
 from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.verify import Completeness
@@ -104,6 +105,20 @@ def test_an_agent_and_a_tool_that_an_adapter_records_are_not_recorded_again(benc
         ("search", "Ada"),
         ("other", "search"),
     ]
+
+
+def test_spans_of_an_instrumentation_whose_sdk_has_an_adapter_are_not_recorded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "installed", {"langchain"})
+    with ActiveRun("mine", run_id="wf-1", recorder=bench.recorder):
+        for name in ("langchain", "crewai"):
+            tracer = bench.provider.get_tracer(f"openinference.instrumentation.{name}")
+            with tracer.start_as_current_span(name, attributes={"openinference.span.kind": "AGENT"}):
+                pass
+
+    agents = [event.agent_name for event in bench.events("wf-1") if event.type == "agent_start"]
+    assert agents == ["crewai"]
 
 
 def test_other_spans_inside_a_covered_model_call_are_still_recorded_on_request(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from agents import (
     add_trace_processor,
     function_tool,
     input_guardrail,
+    set_trace_processors,
 )
 from agents.exceptions import ModelBehaviorError, UserError
 from agents.testing import ScriptedModel, assistant_message, function_call
@@ -192,6 +193,14 @@ async def test_a_tool_that_raises_fails_with_its_agent(recorded: Recorded) -> No
         "  tool divide failed",
     ]
     assert "division by zero" in str(recorded.end("tool", "divide").payload["error_message"])
+
+
+async def test_a_program_that_replaces_the_trace_processors_is_recorded(recorded: Recorded) -> None:
+    set_trace_processors([])
+
+    await Runner.run(calculator([assistant_message("3")]), "1 + 2?")
+
+    assert recorded.tree() == ["agent Calculator completed", "  model ScriptedModel completed"]
 
 
 async def test_an_error_that_the_sdk_redacts_is_recorded_as_the_exception(recorded: Recorded) -> None:
