@@ -9,6 +9,7 @@ import pytest
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
+from longwatch.recording import queue
 from longwatch.recording.writer import NUMBERED_AT_ONCE
 from longwatch.testing import FakeClock, FaultyJournal
 from tests.patience import PATIENCE_SECONDS
@@ -45,20 +46,23 @@ def test_a_full_queue_drops_counts_and_reports(
     assert caplog.text.count("the queue is full") == 1
 
 
-def test_large_payloads_fill_the_queue_by_their_bytes(make_recorder: MakeRecorder) -> None:
+def test_large_payloads_fill_the_queue_by_their_bytes(
+    make_recorder: MakeRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "QUEUE_BYTES", 4_000_000)
     journal = Gate()
     recorder = make_recorder(journal)
     recorder.record(RUN, "first", {})
     assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
 
-    for _ in range(200):
+    for _ in range(20):
         recorder.record(RUN, "large", {"text": "x" * 400_000})
     held = recorder.stats()
     journal.open.set()
     recorder.close(PATIENCE_SECONDS)
 
-    assert held.recorded <= 1 + 64 * 1024 * 1024 // 400_000 + 1
-    assert held.recorded + held.dropped == 201
+    assert 1 < held.recorded <= 1 + 4_000_000 // 350_000 + 1
+    assert held.recorded + held.dropped == 21
     recorder.record(RUN, "large", {"text": "x" * 400_000})  # there is room again
     assert recorder.flush()
     assert recorder.stats().dropped == held.dropped
