@@ -15,6 +15,7 @@ HEAD = [
     "Runs",
     "Executions",
     "Projects",
+    "Notifications",
     "Theme: system",
     "Keyboard help",
 ]
@@ -30,7 +31,7 @@ FOCUSED = """() => {
     };
 }"""
 
-LIST = [*HEAD, "Search runs", "Search in events", "All", "Running", "Succeeded"]
+LIST = [*HEAD, "Notify me", "Search runs", "Search in events", "All", "Running", "Succeeded"]
 RUN = [
     *HEAD,
     "Copy run ID",
@@ -38,6 +39,7 @@ RUN = [
     "Compare",
     "JSONL",
     "HTML",
+    "Notify me",
     "Delete",
     "Log11",
     "Search events",
