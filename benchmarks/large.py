@@ -157,7 +157,7 @@ def _commands(path: Path, events: int, rounds: int) -> Result:
         f"{name}, {count:,} events": functools.partial(
             run, f"{name}, {count:,} events", [*name.split(), f"wf-{size}"]
         )
-        for name in ("tail -n 5", "show", "verify", "export")
+        for name in ("tail -n 5", "tail -o jsonl", "show", "verify", "export")
         for size, count in (("small", SMALL_EVENTS), ("large", events))
     }
     first = f"show, {events:,} events, nothing stored"
@@ -166,7 +166,7 @@ def _commands(path: Path, events: int, rounds: int) -> Result:
     def growth(values: dict[str, float] | dict[str, int], name: str) -> float:
         return values[f"{name}, {events:,} events"] / values[f"{name}, {SMALL_EVENTS:,} events"]
 
-    flat = ("tail -n 5", "show", "verify", "export")
+    flat = ("tail -n 5", "tail -o jsonl", "show", "verify", "export")
     return Result(
         f"Commands on a run of {events:,} events",
         ("command", "CPU s", "peak MB"),

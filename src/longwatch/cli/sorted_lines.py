@@ -1,4 +1,4 @@
-"""Events as lines of JSON in their order, of runs of any size.
+"""Events as lines in their order, of runs of any size.
 
 Events that arrived in another order are sorted in parts, which wait in a temporary file and are merged. So
 memory holds one part.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, pairwise
 from tempfile import SpooledTemporaryFile
 from typing import IO
@@ -19,10 +19,13 @@ from longwatch.model.event import Event, Order
 SORTED_EVENTS = 2_000  # of one part
 SPOOLED_BYTES = 1024 * 1024  # of lines that stay in memory
 READ_BYTES = 64 * 1024
+_SEPARATOR = "\t"  # of the order of an event, in JSON, from its line
 
 
-def sorted_lines(events: Iterable[Event], *, at_once: int = SORTED_EVENTS) -> Iterator[str]:
-    """Every event as a line, in order."""
+def sorted_lines(
+    events: Iterable[Event], *, text_of: Callable[[Event], str] = to_line, at_once: int = SORTED_EVENTS
+) -> Iterator[str]:
+    """Every event as a line of JSON, or as `text_of` writes it, in order."""
     left = iter(events)
     last: Order | None = None
     with SpooledTemporaryFile(SPOOLED_BYTES, prefix="longwatch-") as file:
@@ -30,11 +33,13 @@ def sorted_lines(events: Iterable[Event], *, at_once: int = SORTED_EVENTS) -> It
         while part := sorted(islice(left, at_once), key=lambda event: event.order):
             if last is not None and part[0].order < last:
                 starts.append(file.tell())
-            file.writelines(f"{to_line(event)}\n".encode() for event in part)
+            file.writelines(
+                f"{json.dumps(event.order)}{_SEPARATOR}{text_of(event)}\n".encode() for event in part
+            )
             last = part[-1].order
         parts = [_lines_between(file, begin, end) for begin, end in pairwise([*starts, file.tell()])]
         for line in parts[0] if len(parts) == 1 else heapq.merge(*parts, key=_order_of):
-            yield line.decode().removesuffix("\n")
+            yield line.decode().partition(_SEPARATOR)[2].removesuffix("\n")
 
 
 def _lines_between(file: IO[bytes], position: int, end: int) -> Iterator[bytes]:
@@ -45,6 +50,6 @@ def _lines_between(file: IO[bytes], position: int, end: int) -> Iterator[bytes]:
         yield from lines
 
 
-def _order_of(line: bytes) -> Order:
-    event = json.loads(line)
-    return (event["occurred_at"], event.get("producer") or "", event.get("number") or 0, event["event_id"])
+def _order_of(line: bytes) -> list[object]:
+    order: list[object] = json.loads(line.partition(_SEPARATOR.encode())[0])
+    return order

@@ -40,3 +40,11 @@ def test_lines_are_in_the_order_of_their_events(
     found = list(sorted_lines(arrived, at_once=3))
 
     assert found == [to_line(event) for event in given]
+
+
+def test_lines_of_text_are_sorted_by_their_events_too() -> None:
+    given = sorted(events(20), key=lambda event: event.order)
+
+    found = sorted_lines(reversed(given), text_of=lambda event: f"\t{event.event_id}", at_once=3)
+
+    assert list(found) == [f"\t{event.event_id}" for event in given]

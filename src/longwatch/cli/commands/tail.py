@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 
 import click
 
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
-from longwatch.cli.render.event_line import event_line, need_dates, reports_failure
+from longwatch.cli.render.event_line import (
+    event_line,
+    is_of_another_day,
+    need_dates,
+    reports_failure,
+)
 from longwatch.cli.render.terminal import Terminal, batches, remark, write_data
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import moment_ms
 from longwatch.cli.resolve import find_run, open_for_reading, read_events
+from longwatch.cli.sorted_lines import sorted_lines
 from longwatch.clock import Clock
 from longwatch.errors import JournalUnavailable
 from longwatch.journal.arrivals import last_events
@@ -63,19 +70,45 @@ def command(
         if follow:
             _follow(journal, found.run_id, wanted, lines, output, invocation.clock)
             return
-        events = _last(journal, found, wanted, lines, invocation.clock)
-    if output == "json":
-        write_data(["[" + ",\n ".join(map(to_line, events)) + "]"])
-    elif output == "jsonl":
-        for batch in batches(events, LINES_AT_ONCE):
-            write_data(map(to_line, batch))
-    else:
         terminal = Terminal.of_stdout()
-        dated = need_dates(events, now_ms=now)
-        for batch in batches(events, LINES_AT_ONCE):
-            terminal.show(event_line(event, width=terminal.columns, dated=dated) for event in batch)
-    if not events:
+        if lines is None:
+            moments = max(first, found.started_at), found.last_event_at
+            dated = any(is_of_another_day(moment, now_ms=now) for moment in moments)
+            events = filter(wanted, read_events(journal, found, clock=invocation.clock))
+            printed = sorted_lines(events, text_of=_writer(output, terminal, dated=dated))
+        else:
+            newest = _last(journal, found, wanted, lines, invocation.clock)
+            printed = map(_writer(output, terminal, dated=need_dates(newest, now_ms=now)), newest)
+        first_line = next(printed, None)
+        if first_line is not None:
+            _print_lines(chain([first_line], printed), output, terminal)
+    if first_line is None:
+        if output == "json":
+            write_data(["[]"])
         remark("No events." if not (since or types or agents or errors) else "No matching events.")
+
+
+def _writer(output: str, terminal: Terminal, *, dated: bool) -> Callable[[Event], str]:
+    """Writes an event as a line of the output."""
+    if output != "text":
+        return to_line
+    return lambda event: terminal.paint(event_line(event, width=terminal.columns, dated=dated))
+
+
+def _print_lines(lines: Iterator[str], output: str, terminal: Terminal) -> None:
+    write = terminal.print_painted if output == "text" else write_data
+    for part in batches(_json_array(lines) if output == "json" else lines, LINES_AT_ONCE):
+        write(part)
+
+
+def _json_array(lines: Iterator[str]) -> Iterator[str]:
+    """The lines as the elements of one document, each still on a line."""
+    begun = "["
+    for number, line in enumerate(lines):
+        if number:
+            yield f"{begun},"
+        begun = f"{' ' if number else '['}{line}"
+    yield f"{begun}]"
 
 
 def _follow(
@@ -119,17 +152,14 @@ def _filter(
 
 
 def _last(
-    journal: Journal, run: RunSummary, wanted: Callable[[Event], bool], last: int | None, clock: Clock
+    journal: Journal, run: RunSummary, wanted: Callable[[Event], bool], last: int, clock: Clock
 ) -> list[Event]:
-    """The matching events in order, at most the last so many."""
-    if last is not None and last <= LAST_EVENTS and isinstance(journal, ReadsLast):
+    """The last matching events in order."""
+    if last <= LAST_EVENTS and isinstance(journal, ReadsLast):
         newest = journal.read_last(run.run_id, LAST_EVENTS)
         matching = list(filter(wanted, newest))
         # The time of an unreadable event is uncertain: it may precede or follow all of these.
         is_certain = all(event.type != UNREADABLE for event in newest)
         if is_certain and (len(matching) >= last or len(newest) < LAST_EVENTS):
             return matching[-last:] if last else []
-    events = filter(wanted, read_events(journal, run, clock=clock))
-    if last is None:
-        return sorted(events, key=lambda event: event.order)
-    return last_events(events, last)
+    return last_events(filter(wanted, read_events(journal, run, clock=clock)), last)

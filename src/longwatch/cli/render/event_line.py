@@ -63,9 +63,13 @@ def followed_line(event: Event, *, late: bool, width: int | None = None, dated: 
 
 def need_dates(events: Sequence[Event], *, now_ms: int, zone: tzinfo | None = None) -> bool:
     """Whether the times need dates, because some of the events are not of today."""
-    today = local(now_ms, zone).date()
     ends = (events[0], events[-1]) if events else ()
-    return any(local(event.occurred_at, zone).date() != today for event in ends)
+    return any(is_of_another_day(event.occurred_at, now_ms=now_ms, zone=zone) for event in ends)
+
+
+def is_of_another_day(moment_ms: int, *, now_ms: int, zone: tzinfo | None = None) -> bool:
+    """Whether a time needs its date, because it is not of today."""
+    return local(moment_ms, zone).date() != local(now_ms, zone).date()
 
 
 def reports_failure(event: Event) -> bool:

@@ -102,7 +102,15 @@ class Terminal:
 
     def show(self, lines: Iterable[StyledLine]) -> None:
         """Print these lines at once."""
-        text = "\n".join(paint(line, colour=self.colour) for line in lines)
+        self.print_painted(map(self.paint, lines))
+
+    def paint(self, line: StyledLine) -> str:
+        """The line as this terminal displays it."""
+        return paint(line, colour=self.colour)
+
+    def print_painted(self, lines: Iterable[str]) -> None:
+        """Print lines of `paint` at once."""
+        text = "\n".join(lines)
         if text:
             click.echo(text, color=self.colour)
 
