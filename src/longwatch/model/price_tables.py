@@ -60,7 +60,9 @@ def _amount(key: str, given: object) -> Decimal:
     if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
         raise ValueError(f"{key} must be a number of US dollars, not {given!r}")
     amount = Decimal(str(given))
-    if not amount.is_finite() or amount < 0:
+    if not amount.is_finite():
+        raise ValueError(f"{key} must be a finite number of US dollars, not {given!r}")
+    if amount < 0:
         raise ValueError(f"{key} must not be negative, but is {given!r}")
     return amount
 
