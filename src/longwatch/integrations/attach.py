@@ -67,6 +67,7 @@ ADAPTERS: tuple[Adapter, ...] = (
 
 _attached: set[Adapter] = set()  # by this process, whether their SDKs have been imported or not
 installed: set[str] = set()  # the names of those that record
+attached_late: set[str] = set()  # of those whose SDK the program may have used before
 
 
 def attach(*names: str) -> None:
@@ -78,6 +79,8 @@ def attach(*names: str) -> None:
         for adapter in select_adapters(names, load_settings()):
             if adapter not in _attached:
                 _attached.add(adapter)
+                if adapter.trigger in sys.modules:
+                    attached_late.add(adapter.name)
                 when_imported(adapter.trigger, partial(_install, adapter))
     except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
         report_fault(error)

@@ -52,6 +52,11 @@ INSTRUMENTED = {
     "smolagents": "smolagents",
 }
 
+NATIVE = {
+    "gcp.vertex.agent": "google_adk",
+    "strands.telemetry.tracer": "strands",
+}  # SDKs that trace themselves
+
 SpanKey = tuple[int, int]  # trace id and span id
 
 
@@ -258,7 +263,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         opened.is_covered = self._is_covered(span, reading, scope)
         if self._is_wanted(reading.kind, span, opened):
             self._record_start(span_data(span, attributes), reading, opened)
-        elif reading.kind is SpanKind.WORKFLOW:  # the run itself
+        elif reading.kind is SpanKind.WORKFLOW and not opened.is_covered:  # the run itself
             self._begin(opened.run)
         forgotten = self._spans.forget_oldest()
         if forgotten is not None:
@@ -467,6 +472,9 @@ def _has_adapter(instrumentation: str) -> bool:
 
     It may trace a step before the adapter begins it, and steps that the adapter leaves out.
     """
+    native = NATIVE.get(instrumentation)
+    if native is not None:  # an agent that is older than the adapter has its spans only
+        return native in attach.installed and native not in attach.attached_late
     prefix, _, name = instrumentation.partition(".instrumentation.")
     adapter = INSTRUMENTED.get(name.partition(".")[0]) if prefix in INSTRUMENTORS else None
     return adapter is not None and adapter in attach.installed

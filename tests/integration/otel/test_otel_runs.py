@@ -121,6 +121,34 @@ def test_spans_of_an_instrumentation_whose_sdk_has_an_adapter_are_not_recorded(
     assert agents == ["crewai"]
 
 
+@pytest.mark.parametrize(("late", "count"), [(set(), 0), ({"google_adk"}, 1)])
+def test_spans_of_an_sdk_that_traces_itself_are_recorded_if_its_agents_may_be_older(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, late: set[str], count: int
+) -> None:
+    monkeypatch.setattr(attach, "installed", {"google_adk"})
+    monkeypatch.setattr(attach, "attached_late", late)
+    with (
+        ActiveRun("mine", run_id="wf-1", recorder=bench.recorder),
+        bench.provider.get_tracer("gcp.vertex.agent").start_as_current_span(
+            "invoke_agent Ada", attributes=AGENT
+        ),
+    ):
+        pass
+
+    assert [event.type for event in bench.events("wf-1")].count("agent_start") == count
+
+
+def test_a_workflow_of_an_sdk_with_an_adapter_opens_no_second_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "installed", {"google_adk"})
+    tracer = bench.provider.get_tracer("gcp.vertex.agent")
+    with tracer.start_as_current_span("invocation", attributes={"gen_ai.operation.name": "invoke_workflow"}):
+        pass
+
+    assert bench.run_ids() == []
+
+
 def test_other_spans_inside_a_covered_model_call_are_still_recorded_on_request(tmp_path: Path) -> None:
     bench = Bench(tmp_path, include="all")
 
