@@ -59,6 +59,7 @@ def test_the_keyboard_help_opens_lists_the_shortcuts_of_the_view_and_closes(
 
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog).to_contain_text("Jump to the latest event")
+    expect(dialog.get_by_role("link", name="GraphQL")).to_have_attribute("href", "/graphql/schema.graphql")
     assert serious(page) == []
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()

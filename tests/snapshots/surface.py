@@ -38,6 +38,7 @@ from longwatch.recording.outbox import Outbox
 from longwatch.server.access.scopes import REQUIRED
 from longwatch.server.app import create_api
 from longwatch.server.context import open_context
+from longwatch.server.graphql.schema import load_schema
 from longwatch.server.live.schemas import EVENT_NAMES
 from longwatch.server.live.topics import Topic, TopicKind
 from longwatch.settings import SETTINGS, Settings
@@ -110,6 +111,11 @@ async def _schema() -> dict[str, Any]:
     with MemoryJournal() as journal, MemoryDocumentStore() as documents:
         async with open_context(journal, documents) as context:
             return create_api(context).openapi()
+
+
+def graphql() -> str:
+    """The schema that /graphql/schema.graphql returns."""
+    return str(load_schema())
 
 
 def routes() -> str:
@@ -402,6 +408,7 @@ PARTS: Mapping[str, Callable[[], str]] = {  # file -> what it holds
     "browser-names.txt": browser_names,
     "events.txt": events,
     "feed.txt": feed,
+    "graphql.txt": graphql,
     "help.txt": help_texts,
     "openapi.json": openapi,
     "python-names.txt": python_names,

@@ -28,6 +28,7 @@ EXPORTS = {
 INDEX_ADDRESS = re.compile(
     r"index[-_]url|find[-_]links|trusted[-_]host|https?://\S*/simple\b|\"resolved\"\s*:"
 )
+MODULES = {"strawberry-graphql": "strawberry"}  # packages whose module has another name
 
 
 def wanted(extras: list[str], groups: list[str]) -> list[Requirement]:
@@ -63,8 +64,9 @@ def test_every_package_of_an_extra_is_imported() -> None:
     names = {Requirement(line).name for lines in extras.values() for line in lines}
     code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
 
+    modules = {name: MODULES.get(name, re.sub("[-_]", "[._]", name)) for name in names}
     unused = {
-        name for name in names if not re.search(rf"\b(?:import|from) {re.sub('[-_]', '[._]', name)}\b", code)
+        name for name, module in modules.items() if not re.search(rf"\b(?:import|from) {module}\b", code)
     }
 
     assert unused == {"httptools", "uvloop", "websockets"}  # uvicorn loads these by itself

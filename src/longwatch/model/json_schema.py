@@ -20,6 +20,15 @@ class JsonSchema:
     def __init__(self, description: str | None = None, **keywords: object) -> None:
         self._keywords = keywords if description is None else {**keywords, "description": description}
 
+    @property
+    def description(self) -> str | None:
+        found = self._keywords.get("description")
+        return found if isinstance(found, str) else None
+
+    @property
+    def is_time(self) -> bool:
+        return self._keywords.get("format") == "date-time"
+
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """Add the keywords to what pydantic derives from the type."""
         return {**handler(core_schema), **self._keywords}

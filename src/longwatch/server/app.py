@@ -27,6 +27,7 @@ from longwatch.server.api.monitoring import health_routes
 from longwatch.server.api.openapi import describe
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import CatchAll, install_errors
+from longwatch.server.graphql import install as install_graphql
 from longwatch.server.live import HotStream
 from longwatch.server.live import install as install_feed
 from longwatch.server.page.static_files import Pages, page_routes
@@ -86,6 +87,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     if monitoring.is_possible():
         app.include_router(monitoring.router)
     install_feed(app, context)
+    install_graphql(app, context)
     app.include_router(page_routes(pages or Pages()))
     describe(app)
     return app

@@ -35,7 +35,7 @@ SAMPLES = {
     "subscription_id": ("0123456789abcdef",),
     "path": ("a.md", "files/status", "docs/files/status", "x%2Ffiles%2Fstatus", "a//files/status", "login"),
 }
-QUERIES = frozenset({"/api/projects/{project_id}/files/status"})  # read, though their method is POST
+QUERIES = frozenset({"/api/projects/{project_id}/files/status", "/graphql"})  # read by POST
 # Read, though they write: a reader's browser receives what the reader may read.
 OWN = frozenset({"/api/notifications/subscriptions", "/api/notifications/subscriptions/{subscription_id}"})
 OPEN = frozenset({("GET", "/api/health"), ("POST", "/api/login")})

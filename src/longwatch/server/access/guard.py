@@ -28,6 +28,7 @@ log = logging.getLogger("longwatch.server")
 DISCARDED_BODIES = 4  # times the limit of a body, which are read of a rejected one
 DISCARD_SECONDS = 2.0
 API = "/api/"
+GRANTED = "longwatch.granted"  # in the scope of a WebSocket: the `TokenScope` of its handshake, or None
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 GUARDED_HEADERS = frozenset(
     {
@@ -97,6 +98,7 @@ class Guard:
             self._check_scope(scope)
             if scope["type"] == "websocket":
                 inner, reply = without_token(scope, send)
+                inner[GRANTED] = self._access.scope_of(scope["headers"], scope.get("subprotocols", ()))
                 await self._hold(inner, receive, reply)
             elif scope["method"] not in READING:
                 await self._write(scope, receive, add_common_headers(send, shared), headers)

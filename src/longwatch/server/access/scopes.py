@@ -80,6 +80,10 @@ REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
     ("POST", f"{PROJECT}/documents/{{path:path}}"): WRITE,
     ("GET", "/api/stream"): READ,
     ("GET", "/api/feed"): READ,
+    ("GET", "/graphql"): READ,
+    ("POST", "/graphql"): READ,  # there are no mutations
+    ("GET", "/graphql/schema.graphql"): READ,
+    (WEBSOCKET, "/graphql"): PUBLIC,  # its `connection_init` may have the token, and is rejected without one
     (WEBSOCKET, "/api/socket"): READ,
     (WEBSOCKET, "/api/projects/{project}/sync/{path:path}"): WRITE,
 }

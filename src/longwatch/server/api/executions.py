@@ -81,11 +81,18 @@ async def show_execution_of_plan(
 
 
 async def _show(context: ServerContext, name: str, plan_id: str | None, if_none_match: str) -> Response:
-    executions, now = context.executions, context.clock.now_ms()
-    execution = await context.call(executions.get, name, plan_id)
-    cadence = await context.call(executions.lessons_for, [execution])
-    view = ExecutionDetails.of(execution, now_ms=now, cadence=cadence)
+    view = await execution_details(context, name, plan_id)
     etag = execution_etag(view)
     if matches(if_none_match, etag):
         return not_modified(etag)
     return json_response(view, etag=etag)
+
+
+async def execution_details(
+    context: ServerContext, name: str, plan_id: str | None = None
+) -> ExecutionDetails:
+    """One execution. Without a plan the name is `plan/execution`, or the id of only one."""
+    executions, now = context.executions, context.clock.now_ms()
+    execution = await context.call(executions.get, name, plan_id)
+    cadence = await context.call(executions.lessons_for, [execution])
+    return ExecutionDetails.of(execution, now_ms=now, cadence=cadence)

@@ -24,6 +24,7 @@ ERRORS: Mapping[int, str] = {
     403: "The scope of the token does not suffice, or the Host or Origin is not allowed.",
     404: "Not found.",
     405: "The route does not support this method.",
+    406: "The client accepts none of the content types.",
     408: "The body did not arrive in time.",
     409: "The request conflicts with stored data.",
     410: "The run was deleted.",

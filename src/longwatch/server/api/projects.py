@@ -101,7 +101,7 @@ async def create_session(
     session = await context.call(
         context.conversations.create_conversation, project_id, wanted.id or None, wanted.title or None
     )
-    _, view = await context.call(_session, context, session)
+    _, view = await context.call(session_of, context, session)
     return json_response(view, status=201)
 
 
@@ -115,7 +115,7 @@ async def show_session(
 ) -> Response:
     """Show one session, with the usage of its turns together."""
     session = await context.call(context.conversations.conversation, project_id, session_id)
-    session_etag, _ = await context.call(_session, context, session)
+    session_etag, _ = await context.call(session_of, context, session)
     etag = weak_etag(session_etag, context.prices.tag)
     if matches(if_none_match, etag):
         return not_modified(etag)
@@ -124,10 +124,10 @@ async def show_session(
 
 
 def _sessions(context: ServerContext, project_id: str) -> list[tuple[str, SessionView]]:
-    return [_session(context, session) for session in context.conversations.conversations(project_id)]
+    return [session_of(context, session) for session in context.conversations.conversations(project_id)]
 
 
-def _session(context: ServerContext, session: Conversation) -> tuple[str, SessionView]:
+def session_of(context: ServerContext, session: Conversation) -> tuple[str, SessionView]:
     """A session's ETag and view. Blocks the calling thread."""
     last = context.conversations.last_turn(session)
     last_etag = tag_of(last) if last is not None else ""

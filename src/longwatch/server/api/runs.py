@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from longwatch.errors import InvalidInput, RunDeleted, RunNotFound
+from longwatch.following.observation import ObservedRun
 from longwatch.journal.base import Arrivals
 from longwatch.journal.codec import to_line
 from longwatch.journal.deletions import MAX_BY_CHARACTERS, OPEN_STATUSES, DeletesRuns, find_tombstone
@@ -30,7 +32,7 @@ from longwatch.journal.views import (
 from longwatch.model.event import START, Event, Page
 from longwatch.model.failures import group_failures
 from longwatch.model.query_language import MAX_QUERY_CHARACTERS, parse_query
-from longwatch.model.run import RunSummary, Status
+from longwatch.model.run import Run, RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, RunQuery
 from longwatch.server.access.guard import client_of
 from longwatch.server.api.long_polling import deadline, remaining, stale_headers
@@ -55,11 +57,12 @@ from longwatch.server.api.parameters import (
 from longwatch.server.cache.rendered_responses import (
     PAGE_EVENTS,
     all_events,
+    at_attempt,
     find_matching_etag,
     find_snapshot,
     run_body,
 )
-from longwatch.server.cache.run_cache import PULSE, RUN
+from longwatch.server.cache.run_cache import PULSE, RUN, CachedRun
 from longwatch.server.context import ServerContext
 from longwatch.server.event_intake import EVENT_SCHEMA, parse_events
 from longwatch.server.page.report import EventWriter, ReportParts, report_name
@@ -137,16 +140,9 @@ async def list_runs(
 
     A page may have fewer runs than `limit`; only a null `cursor` is the end of the list.
     """
-    query = RunQuery(
-        status=status,
-        kind=kind or None,
-        since=since,
-        until=until,
-        text=text or None,
-        except_kinds=frozenset() if kind else INDEX_KINDS,
+    query = run_query(
+        q, context.clock.now_ms(), status=status, kind=kind, since=since, until=until, text=text
     )
-    if q:
-        query = parse_query(q, now_ms=context.clock.now_ms(), within=query)
     page = await context.call(
         context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
     )
@@ -162,6 +158,28 @@ async def list_runs(
     return json_response(
         RunList(runs=runs, cursor=page.cursor, hint=hint, usage=usage, failures=failures), etag=etag
     )
+
+
+def run_query(
+    q: str,
+    now_ms: int,
+    *,
+    status: Status | None = None,
+    kind: str = "",
+    since: int | None = None,
+    until: int | None = None,
+    text: str = "",
+) -> RunQuery:
+    """The runs that match the query text and all of the other filters. Without a kind, no projects."""
+    query = RunQuery(
+        status=status,
+        kind=kind or None,
+        since=since,
+        until=until,
+        text=text or None,
+        except_kinds=frozenset() if kind else INDEX_KINDS,
+    )
+    return parse_query(q, now_ms=now_ms, within=query) if q else query
 
 
 @router.delete(
@@ -313,13 +331,7 @@ async def show_run(
         body = body if accepts_gzip else await context.call(gzip.decompress, body)
         headers = GZIP_HEADERS if accepts_gzip else {}
         return bytes_response(body, JSON_TYPE, etag=etag, headers=headers)
-    watched = await context.run_cache.get(RUN, run_id)
-    run = watched.state
-    if run is None:
-        context.run_cache.drop_empty(RUN, run_id)
-        raise _not_found(run_id)
-    observed = await context.observe(run.summary)
-    run = replace(run, summary=observed.run)
+    watched, run, observed = await load_run(context, run_id)
     prices = context.prices.current()
     etag = run_etag(observed.run, context.clock.now_ms(), observed.conditions, prices)
     stale = stale_headers(context, run_id)
@@ -333,6 +345,41 @@ async def show_run(
     )
     encoding = GZIP_HEADERS if is_compressed else {}
     return bytes_response(body, JSON_TYPE, etag=etag, headers=encoding | stale)
+
+
+async def load_run(context: ServerContext, run_id: str) -> tuple[CachedRun[Run | None], Run, ObservedRun]:
+    """The run in the cache, with the present observation of its processes."""
+    watched = await context.run_cache.get(RUN, run_id)
+    run = watched.state
+    if run is None:
+        context.run_cache.drop_empty(RUN, run_id)
+        raise _not_found(run_id)
+    observed = await context.observe(run.summary)
+    return watched, replace(run, summary=observed.run), observed
+
+
+async def run_details(
+    context: ServerContext, run_id: str, attempt: int | None = None
+) -> RunDetails | Mapping[str, Any]:
+    """One run with its calls: the view, or the stored JSON of a large run that has ended."""
+    stored = await find_snapshot(context, run_id) if attempt is None else None
+    if stored is not None:
+        found: Mapping[str, Any] = await context.call(_read_snapshot, stored[0])
+        return found
+    _, run, observed = await load_run(context, run_id)
+    return await context.call(
+        RunDetails.of_attempt,
+        run,
+        await at_attempt(context, run, attempt),
+        attempt=attempt,
+        observed=observed.conditions,
+        now_ms=context.clock.now_ms(),
+        prices=context.prices.current(),
+    )
+
+
+def _read_snapshot(body: bytes) -> Any:
+    return json.loads(gzip.decompress(body))
 
 
 @event_router.get("/{run_id}/events", response_class=Response, responses=etag_responses(EventPage, 404, 410))

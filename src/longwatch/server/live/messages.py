@@ -19,7 +19,7 @@ class Frame:
     A frame without a cursor does not advance the topic: a viewer that resumes gets it again.
     """
 
-    __slots__ = ("_body", "_sse", "_wire", "cursor", "data", "name")
+    __slots__ = ("_body", "_sse", "_values", "_wire", "cursor", "data", "name")
 
     def __init__(self, name: str, data: str, cursor: str | None = None) -> None:
         self.name = name
@@ -28,6 +28,7 @@ class Frame:
         self._body: bytes | None = None
         self._sse: bytes | None = None
         self._wire: str | None = None
+        self._values: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"Frame({self.name!r}, {self.data!r}, {self.cursor!r})"
@@ -61,6 +62,12 @@ class Frame:
             cursor = "null" if self.cursor is None else json.dumps(self.cursor)
             self._wire = f'{{"event":"{self.name}","cursor":{cursor},"data":{self.data}}}'
         return self._wire
+
+    def values(self) -> dict[str, Any]:
+        """The data, parsed once for all who select fields of it."""
+        if self._values is None:
+            self._values = json.loads(self.data)
+        return self._values
 
 
 def message(name: str, topic: str | None, cursor: str | None = None, **values: Any) -> Frame:

@@ -8,6 +8,14 @@ import { iconButton } from "./icons.js";
 /** @type {{title: string, shortcuts: Shortcut[]}[]} */
 const groups = [];
 
+/** @type {{href: string, text: string, about: string}[]} */
+const links = [];
+
+/** Add links to what programs use, at the end of the help. @param {typeof links} added */
+export function addHelpLinks(added) {
+  links.push(...added);
+}
+
 /**
  * Add shortcuts until the returned function is called. For a key, the latest shortcut counts.
  * @param {string} title @param {Shortcut[]} shortcuts @returns {() => void}
@@ -85,9 +93,18 @@ export function showHelp() {
           ]),
         ),
       ]),
+    ...(links.length > 0 ? [h("h3", {}, "For programs"), linkList()] : []),
   );
   if (!dialog.isConnected) document.body.append(dialog);
   if (!dialog.open) dialog.showModal();
+}
+
+function linkList() {
+  const terms = links.flatMap(({ href, text, about }) => [
+    h("dt", {}, h("a", { href, target: "_blank" }, text)),
+    h("dd", {}, about),
+  ]);
+  return h("dl", { class: "keys" }, ...terms);
 }
 
 /** @param {string} key */

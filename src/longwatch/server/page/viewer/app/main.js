@@ -4,6 +4,7 @@ import { fill, h } from "./dom.js";
 import { showConnection, showStale, signedOut } from "./connection.js";
 import { followActivity, probeWhileOffline, reconnectNow } from "./client.js";
 import { icon } from "./icons.js";
+import { addHelpLinks } from "./keys.js";
 import { currentRoute, startRouter } from "./router.js";
 import { state } from "./placeholders.js";
 import { partOf, startShell } from "./shell.js";
@@ -46,6 +47,14 @@ const VIEWS = {
 };
 
 const main = startShell();
+addHelpLinks([
+  { href: "/openapi.json", text: "OpenAPI", about: "The schema of the HTTP API" },
+  {
+    href: "/graphql/schema.graphql",
+    text: "GraphQL",
+    about: "The schema of queries and subscriptions at /graphql",
+  },
+]);
 let shown = "";
 
 fill(partOf("#notifications"), icon("bell"));
