@@ -21,6 +21,7 @@ from longwatch.settings import Settings
 PASS_SECONDS = 2.0  # between two passes on a journal that numbers arrivals
 TABLE_PASS_SECONDS = 15.0  # elsewhere a pass lists runs
 STOP_SECONDS = 1.0  # that the end of a process waits for a pass; what it was doing is done by the next one
+LAST_SECONDS = 60.0  # the same for a command that has to send what happened at its end
 
 log = logging.getLogger("longwatch.notifications")
 
@@ -95,5 +96,7 @@ def notifying(
         finally:
             stop.set()
             thread.join(STOP_SECONDS)
-        if at_end and not thread.is_alive():
-            notifier.run_once()
+        if at_end:
+            thread.join(LAST_SECONDS)  # a message may be on its way
+            if not thread.is_alive():
+                notifier.run_once()
