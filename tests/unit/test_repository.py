@@ -26,7 +26,7 @@ EXPORTS = {
     "bench": (["otel"], ["bench"]),
 }
 INDEX_ADDRESS = re.compile(
-    r"index[-_]url|find[-_]links|trusted[-_]host|https?://\S*/simple\b|\"resolved\"\s*:"
+    r"index[-_]url|find[-_]links|trusted[-_]host|https?://\S*/simple\b|\"resolved\"\s*:\s*\"[a-z+]+:"
 )
 MODULES = {"strawberry-graphql": "strawberry"}  # packages whose module has another name
 
