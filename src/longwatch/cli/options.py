@@ -110,7 +110,8 @@ def _complete(context: click.Context, incomplete: str, *, kind: str | None = Non
     from click.shell_completion import CompletionItem
 
     try:
-        from longwatch.cli.resolve import execution_id_of, newest_runs_quickly
+        from longwatch.cli.resolve import newest_runs_quickly
+        from longwatch.journal.run_lookup import execution_id_of
 
         invocation = context.find_object(Invocation) or Invocation()
         runs = newest_runs_quickly(invocation, COMPLETED_RUNS, kind=kind)

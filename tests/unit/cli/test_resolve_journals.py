@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from longwatch.cli.options import Invocation
-from longwatch.cli.resolve import event_lines, find_run, open_for_reading, sqlite_path, table_address
+from longwatch.cli.resolve import event_lines, open_for_reading, sqlite_path, table_address
 from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
 from longwatch.journal.codec import to_line
 from longwatch.journal.memory import MemoryJournal
+from longwatch.journal.run_lookup import find_run
 from longwatch.settings import Settings
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock

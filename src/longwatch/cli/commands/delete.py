@@ -11,11 +11,12 @@ from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
 from longwatch.cli.render.terminal import remark, write_document, write_text
 from longwatch.cli.render.text import clean, count_text
-from longwatch.cli.resolve import find_run, open_for_reading
+from longwatch.cli.resolve import open_for_reading
 from longwatch.errors import InvalidInput, RunDeleted, RunStillOpen
 from longwatch.following.observation import Observer
 from longwatch.journal.base import Journal
 from longwatch.journal.deletions import DeletesRuns, check_deletion, local_user
+from longwatch.journal.run_lookup import find_run
 from longwatch.model.run import RunSummary
 
 

@@ -8,8 +8,9 @@ from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.comparison import comparison_lines
 from longwatch.cli.render.terminal import Terminal, remark, write_json, write_json_lines
-from longwatch.cli.resolve import find_run, open_for_reading
+from longwatch.cli.resolve import open_for_reading
 from longwatch.journal.comparison import MAX_ROWS, ComparisonView, compare_runs
+from longwatch.journal.run_lookup import find_run
 from longwatch.storage.price_file import PriceList
 
 

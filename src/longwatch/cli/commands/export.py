@@ -14,9 +14,10 @@ import click
 from longwatch.cli.options import Invocation, common_options, complete_runs, pass_invocation
 from longwatch.cli.render.terminal import batches, remark, write_data
 from longwatch.cli.render.text import count_text
-from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_counted
+from longwatch.cli.resolve import event_lines, open_for_reading, read_counted
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
+from longwatch.journal.run_lookup import find_run
 from longwatch.model.run import RunSummary
 from longwatch.storage.price_file import PriceList
 

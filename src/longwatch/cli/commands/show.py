@@ -19,9 +19,10 @@ from longwatch.cli.render.terminal import Terminal, remark, write_data, write_js
 from longwatch.cli.render.text import count_text
 from longwatch.cli.render.times import moment_ms
 from longwatch.cli.render.waterfall import waterfall
-from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_events
+from longwatch.cli.resolve import event_lines, open_for_reading, read_events
 from longwatch.cli.run_reader import FoldedRun, RunReader
 from longwatch.journal.call_views import CallDetails, event_ids_of
+from longwatch.journal.run_lookup import find_run
 from longwatch.journal.sqlite.stored_outlines import RunFacts
 from longwatch.journal.views import RunDetails
 from longwatch.model.call_lookup import find_call

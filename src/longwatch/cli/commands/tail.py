@@ -17,13 +17,14 @@ from longwatch.cli.render.event_line import (
 from longwatch.cli.render.terminal import Terminal, batches, remark, write_data
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import moment_ms
-from longwatch.cli.resolve import find_run, open_for_reading, read_events
+from longwatch.cli.resolve import open_for_reading, read_events
 from longwatch.cli.sorted_lines import sorted_lines
 from longwatch.clock import Clock
 from longwatch.errors import JournalUnavailable
 from longwatch.journal.arrivals import last_events
 from longwatch.journal.base import Journal, ReadsLast
 from longwatch.journal.codec import to_line
+from longwatch.journal.run_lookup import find_run
 from longwatch.model.event import UNREADABLE, Event
 from longwatch.model.run import RunSummary
 

@@ -11,10 +11,11 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.styles import Look, Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_document
 from longwatch.cli.render.text import clean, count_text
-from longwatch.cli.resolve import find_run, open_for_reading, read_events
+from longwatch.cli.resolve import open_for_reading, read_events
 from longwatch.clock import iso_from_ms
 from longwatch.journal.base import Arrivals
 from longwatch.journal.deletions import find_tombstone
+from longwatch.journal.run_lookup import find_run
 from longwatch.journal.verify import Completeness, Verification, Verifier
 from longwatch.journal.views import VerificationView
 

@@ -19,13 +19,14 @@ from longwatch.cli.render.run_views import LineView, PictureView, print_json_lin
 from longwatch.cli.render.terminal import Terminal, remark
 from longwatch.cli.render.text import clean, fit
 from longwatch.cli.render.times import between_text, duration_text, span_ms
-from longwatch.cli.resolve import NEWEST, check_journal, find_exact_run, find_run, sqlite_path
+from longwatch.cli.resolve import check_journal, sqlite_path
 from longwatch.cli.signals import report_interrupt
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, RunNotFound
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
+from longwatch.journal.run_lookup import NEWEST, find_exact_run, find_run
 from longwatch.model.call_selection import OutlineOptions
 from longwatch.model.failures import FAILED_STATUSES, failure_of
 from longwatch.model.preview import one_line
