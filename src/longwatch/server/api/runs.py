@@ -13,12 +13,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from longwatch.errors import InvalidInput, RunDeleted, RunNotFound
+from longwatch.errors import InvalidInput, RunDeleted
 from longwatch.following.observation import ObservedRun
-from longwatch.journal.base import Arrivals
 from longwatch.journal.codec import to_line
-from longwatch.journal.deletions import MAX_BY_CHARACTERS, OPEN_STATUSES, DeletesRuns, find_tombstone
-from longwatch.journal.verify import Verification, Verifier
+from longwatch.journal.deletions import MAX_BY_CHARACTERS, OPEN_STATUSES, DeletesRuns
 from longwatch.journal.views import (
     AppendedEvents,
     EventPage,
@@ -32,8 +30,9 @@ from longwatch.journal.views import (
 from longwatch.model.event import START, Event, Page
 from longwatch.model.failures import group_failures
 from longwatch.model.query_language import MAX_QUERY_CHARACTERS, parse_query
-from longwatch.model.run import Run, RunSummary, Status
+from longwatch.model.run import Run, Status
 from longwatch.model.run_query import INDEX_KINDS, RunQuery
+from longwatch.server import run_reads
 from longwatch.server.access.guard import client_of
 from longwatch.server.api.long_polling import deadline, remaining, stale_headers
 from longwatch.server.api.openapi import (
@@ -56,7 +55,6 @@ from longwatch.server.api.parameters import (
 )
 from longwatch.server.cache.rendered_responses import (
     PAGE_EVENTS,
-    all_events,
     at_attempt,
     find_matching_etag,
     find_snapshot,
@@ -78,6 +76,7 @@ from longwatch.server.responses import (
     to_json,
     weak_etag,
 )
+from longwatch.server.run_reads import existing_run, run_not_found
 
 PIECE_BYTES = 64 * 1024  # of a download that are sent at once; an event may be larger
 APPEND_BODY = {
@@ -291,21 +290,7 @@ def attachment(name: str, suffix: str) -> str:
 @router.get("/{run_id}/verify", response_class=Response, responses=json_responses(VerificationView, 404))
 async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     """Verify that every event of a run is stored as it was written."""
-    stone = await context.call(find_tombstone, context.journal, run_id)
-    if stone is not None:
-        return json_response(VerificationView.of(run_id, Verification.of_deleted(stone)))
-    found = await existing_run(context, run_id)
-    verifier = Verifier()
-    async for events in all_events(context, run_id):
-        for event in events:
-            verifier.add(event)
-    report = verifier.report(
-        context.clock.now_ms(),
-        started_at=found.started_at,
-        expired_before=found.expired_before,
-        counted=found.events if isinstance(context.journal, Arrivals) else None,
-    )
-    return json_response(VerificationView.of(run_id, report))
+    return json_response(await run_reads.verify_run(context, run_id))
 
 
 @router.get(
@@ -353,7 +338,7 @@ async def load_run(context: ServerContext, run_id: str) -> tuple[CachedRun[Run |
     run = watched.state
     if run is None:
         context.run_cache.drop_empty(RUN, run_id)
-        raise _not_found(run_id)
+        raise run_not_found(run_id)
     observed = await context.observe(run.summary)
     return watched, replace(run, summary=observed.run), observed
 
@@ -460,16 +445,3 @@ async def append_events(
         await context.run_cache.catch_up(run_id)  # after a conflict, the other events are stored
     ids = [each.event.event_id for each in given]
     return json_response(AppendedEvents(stored=len(ids), event_ids=ids))
-
-
-async def existing_run(context: ServerContext, run_id: str) -> RunSummary:
-    """The run, or the error that it is unknown or was deleted."""
-    found = await context.async_journal.find_run(run_id)
-    if found is None:
-        stone = await context.call(find_tombstone, context.journal, run_id)
-        raise _not_found(run_id) if stone is None else stone.error
-    return found
-
-
-def _not_found(run_id: str) -> RunNotFound:
-    return RunNotFound(f"No run {run_id[:100]!r}. GET /api/runs lists the runs.")

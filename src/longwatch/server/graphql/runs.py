@@ -25,7 +25,7 @@ from longwatch.model.failures import group_failures
 from longwatch.model.query_language import MAX_QUERY_CHARACTERS
 from longwatch.model.run import Status
 from longwatch.server.api.parameters import MAX_CURSOR, cursor_of
-from longwatch.server.api.runs import existing_run, run_details, run_query
+from longwatch.server.api.runs import run_details, run_query
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError
 from longwatch.server.graphql.fields import (
@@ -48,6 +48,7 @@ from longwatch.server.graphql.types import (
     plain_field,
     read_field,
 )
+from longwatch.server.run_reads import existing_run
 
 MAX_RUNS = 200  # in a page
 MAX_EVENTS = 1_000
