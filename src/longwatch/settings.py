@@ -81,6 +81,7 @@ class Settings:
     server_search_index: bool = True
     page_url: str | None = None  # for links in notifications
     notification_addresses: tuple[str, ...] = ()
+    server_mcp_write: bool = False
     watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `executions.sources`
     prices: Mapping[str, Price] = field(default_factory=dict)  # by the name of the model
     retention: tuple[RetentionRule, ...] = ()

@@ -318,6 +318,14 @@ SETTINGS: tuple[Setting, ...] = (
         "`longwatch serve` fills the search index of a SQLite journal, a file about as large as the events",
     ),
     Setting(
+        "server.mcp_write",
+        "server_mcp_write",
+        "LONGWATCH_SERVER_MCP_WRITE",
+        False,
+        _parse_boolean,
+        "true: at /mcp of `longwatch serve`, agents with the write scope may record notes",
+    ),
+    Setting(
         "notifications.page_url",
         "page_url",
         "LONGWATCH_PAGE_URL",

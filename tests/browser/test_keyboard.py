@@ -86,3 +86,14 @@ def test_escape_closes_the_details_and_keeps_the_place(served: Served, open_page
 
     expect(page.locator("lw-detail")).to_be_hidden()
     expect(page.locator(".log-rows")).to_be_focused()
+
+
+def test_the_help_has_the_command_that_connects_an_agent(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/runs")
+    page.get_by_role("button", name="Keyboard help").click()
+
+    shown = page.get_by_role("dialog")
+
+    command = f"claude mcp add --transport http longwatch {served.url}/mcp"
+    expect(shown.get_by_text(command)).to_be_visible()
+    expect(shown.get_by_role("button", name="Copy command")).to_be_visible()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import click
+from mcp_types import Tool
 
 from longwatch import errors
 from longwatch.cli.exit_codes import ExitCode
@@ -27,6 +28,7 @@ from longwatch.model.event import CALL_WORDS
 from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.sessions import SessionRecorder, SessionStatus, TaskState, task_status
 from longwatch.recording.sessions.recorder import is_failure_status
+from longwatch.server.mcp.tools import TOOLS, listed
 from longwatch.settings import SETTINGS
 from longwatch.storage.dynamodb.values import AttributeValue, from_attribute
 from longwatch.testing import FakeClock, MemoryJournal
@@ -42,6 +44,7 @@ PLACES: Mapping[str, str] = {  # part -> page under docs/
     "settings": "reference/settings.md",
     "errors": "reference/python.md",
     "starts": "reference/events.md",
+    "tools": "reference/mcp.md",
     "endings": "reference/events.md",
     "status words": "reference/events.md",
     "call words": "reference/events.md",
@@ -153,6 +156,20 @@ def endings() -> str:
     return _table(("event type", "status"), ((f"`{name}`", f"`{status}`") for name, status in ENDS.items()))
 
 
+def tools() -> str:
+    return "\n\n".join(f"### `{name}`\n\n{_tool(listed(entry))}" for name, entry in TOOLS.items())
+
+
+def _tool(tool: Tool) -> str:
+    properties, required = tool.input_schema.get("properties", {}), tool.input_schema.get("required", ())
+    rows = ["| argument | default | meaning |", "|---|---|---|"]
+    for name, field in properties.items():
+        default = "required" if name in required else f"`{json.dumps(field.get('default'))}`"
+        rows.append(f"| `{name}` | {default} | {_cell(field['description'])} |")
+    about = _wrapped(tool.description or "")
+    return "\n".join([about, "", *rows]) if properties else f"{about} It has no arguments."
+
+
 def status_words() -> str:
     return _table(("word", "status"), _by_meaning(STATUS_WORDS))
 
@@ -259,6 +276,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "errors": error_tree,
     "starts": starts,
     "endings": endings,
+    "tools": tools,
     "status words": status_words,
     "call words": call_words,
     "turn verdicts": turn_verdicts,

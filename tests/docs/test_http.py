@@ -20,7 +20,7 @@ from longwatch.server.context import open_context
 from longwatch.settings import MAX_PAYLOAD_BYTES
 from tests.docs.pages import page
 
-UNDESCRIBED = frozenset({"GET /openapi.json", "GET /metrics"})  # no part of the API
+UNDESCRIBED = frozenset({"GET /openapi.json", "GET /metrics", "POST /mcp"})  # no part of the API
 
 
 @pytest.fixture

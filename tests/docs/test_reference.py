@@ -12,6 +12,7 @@ import longwatch
 from longwatch import errors, testing
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.integrations.attach import ADAPTERS, Adapter
+from longwatch.server.mcp.tools import TOOLS
 from longwatch.settings import SETTINGS
 from tests.docs import generated, source
 from tests.docs.pages import all_pages, page
@@ -22,6 +23,12 @@ def test_a_generated_part_is_up_to_date(part: str) -> None:
     text = page(generated.PLACES[part]).text
 
     assert generated.updated(text, part) == text, "bring it up to date: python -m tests.docs.generated"
+
+
+def test_every_tool_for_agents_is_in_the_reference_and_no_other() -> None:
+    headings = page("reference/mcp.md").headings()
+
+    assert {match[1] for each in headings if (match := re.fullmatch(r"`(\w+)`", each))} == set(TOOLS)
 
 
 def test_every_public_name_has_a_heading_and_no_heading_names_another() -> None:

@@ -48,6 +48,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "executions": ("longwatch.cli.commands.executions", "Watch work that runs in other systems."),
     "notify": ("longwatch.cli.commands.notify", "Send notifications, and show what was sent."),
     "serve": ("longwatch.cli.commands.serve", "Serve the API and the page."),
+    "mcp": (
+        "longwatch.cli.commands.mcp",
+        "Serve the journal to an agent over MCP, on standard input and output.",
+    ),
     "package": ("longwatch.cli.commands.package", "Build the Lambda code and the state machine."),
     "simulate": ("longwatch.cli.commands.simulate", "Simulate polling of executions."),
     "doctor": ("longwatch.cli.commands.doctor", "Check settings, journal, stores, outbox and versions."),

@@ -17,6 +17,7 @@ from longwatch.recording.calls import reported_faults
 from longwatch.recording.open_call import CallBlock, is_recorded_as_tool
 
 TOOL_CALL = "tools/call"
+OWN_SERVER = "longwatch"  # its tools read a journal: recorded, each call would add to what the next one reads
 
 
 class RecordingMiddleware:
@@ -60,7 +61,8 @@ def _record_server(initialize: Callable[..., None]) -> Callable[..., None]:
     def recorded(self: Server[Any], *args: Any, **options: Any) -> None:
         initialize(self, *args, **options)
         with reported_faults():
-            self.middleware.append(RecordingMiddleware(self.name))
+            if self.name != OWN_SERVER:
+                self.middleware.append(RecordingMiddleware(self.name))
 
     return recorded
 

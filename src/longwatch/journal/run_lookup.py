@@ -17,10 +17,11 @@ MAX_PAGES = 40  # of a search for the beginning of a run id
 SIMILAR_AMONG = 200  # newest runs, for a suggestion when an id is unknown
 
 
-def find_run(journal: Journal, wanted: str) -> RunSummary:
+def find_run(journal: Journal, wanted: str, *, lister: str = "`longwatch runs`") -> RunSummary:
     """The run with this id, the only run whose id begins so, or the newest one for `latest`.
 
-    The run of an execution is also found by the execution id, which follows the plan in its run id.
+    The run of an execution is also found by the execution id, which follows the plan in its run id. `lister`
+    lists runs; an error names it.
     """
     run = journal.find_run(wanted) if wanted not in ("", "-") else None
     if run is not None:
@@ -38,7 +39,7 @@ def find_run(journal: Journal, wanted: str) -> RunSummary:
         return run
     similar = _similar(journal, wanted)
     hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
-    raise RunNotFound(f"No run {wanted!r}.{hint} List them with `longwatch runs`.")
+    raise RunNotFound(f"No run {wanted!r}.{hint} List them with {lister}.")
 
 
 def find_exact_run(journal: Journal, wanted: str) -> RunSummary | None:

@@ -92,6 +92,8 @@ OBSERVER_TYPES = frozenset(
 
 MAYBE_OBSERVER_TYPES = OBSERVER_TYPES | {"workflow_error"}  # an observer writes it for a run that died
 
+DEADLINE = "deadline_at"  # epoch ms, in the event that starts a run: it decides nothing
+
 PROCESS_DIED = "process_died"  # error code of the ending that an observer writes for a run that died
 PRODUCER_DEAD = "producer_dead"  # the same in journals of earlier versions
 

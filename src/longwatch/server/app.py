@@ -6,9 +6,10 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from longwatch.server.access.guard import Guard
+from longwatch.server.access.guard import MCP_PATH, Guard
 from longwatch.server.api import (
     compare,
     executions,
@@ -30,6 +31,7 @@ from longwatch.server.errors import CatchAll, install_errors
 from longwatch.server.graphql import install as install_graphql
 from longwatch.server.live import HotStream
 from longwatch.server.live import install as install_feed
+from longwatch.server.mcp.endpoint import MCP_METHODS, McpEndpoint
 from longwatch.server.page.static_files import Pages, page_routes
 from longwatch.server.spooled_response import SpooledBodies
 
@@ -88,6 +90,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
         app.include_router(monitoring.router)
     install_feed(app, context)
     install_graphql(app, context)
+    app.router.routes.append(Route(MCP_PATH, McpEndpoint(context), methods=list(MCP_METHODS)))
     app.include_router(page_routes(pages or Pages()))
     describe(app)
     return app

@@ -78,6 +78,7 @@ class ServerContext:
     push: PushService
     snapshots: RunSnapshots | None  # where the journal has them
     threads: ThreadPoolExecutor
+    mcp_write: bool = False  # whether agents with the write scope may write over MCP
     traffic: Traffic = field(default_factory=Traffic)
     closing: asyncio.Event = field(default_factory=asyncio.Event)  # set when the server shuts down
 
@@ -165,6 +166,7 @@ async def open_context(
                     push=push,
                     snapshots=snapshots,
                     threads=threads,
+                    mcp_write=settings is not None and settings.server_mcp_write,
                     closing=closing,
                 )
             finally:

@@ -13,9 +13,10 @@ import click
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import remark
 from longwatch.cli.render.text import clean
-from longwatch.cli.render.times import duration_text
+from longwatch.cli.render.times import duration_text, span_ms
 from longwatch.integrations.startup import with_startup_hook
 from longwatch.journal.factory import open_journal
+from longwatch.model.endings import DEADLINE
 from longwatch.model.event import Event
 from longwatch.recording.labels import label_fields
 from longwatch.recording.process.child import is_terminal
@@ -47,6 +48,11 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 @click.option("--user", metavar="USER", help="User for whom the command runs.")
 @click.option("--session", metavar="SESSION", help="Session that the run belongs to.")
 @click.option(
+    "--deadline",
+    metavar="TIME",
+    help="When the command should be over, such as 30m. Recorded for readers; nothing is stopped.",
+)
+@click.option(
     "--grace",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
@@ -69,6 +75,7 @@ def command(
     tags: Sequence[str],
     user: str | None,
     session: str | None,
+    deadline: str | None,
     grace: float,
     no_output: bool,
     quiet: bool,
@@ -89,6 +96,9 @@ def command(
     if not settings.enabled:
         return _exec_command(command_line)
     settings = _with_absolute_journal(settings, invocation)
+    labels = label_fields(tags, user=user, session=session)
+    if deadline is not None:
+        labels[DEADLINE] = invocation.clock.now_ms() + span_ms(deadline)
     chosen = run_id or new_run_id()
     Event(run_id=chosen, event_id="-", type="workflow_start", occurred_at=0)  # raises for an invalid id
     parent = os.environ.get(RUN_ID_VARIABLE)
@@ -107,7 +117,7 @@ def command(
             enabled=NO_SDKS not in settings.attach,
         ),
         kind=kind,
-        labels=label_fields(tags, user=user, session=session),
+        labels=labels,
         parent_run_id=parent if parent != chosen else None,
         run_is_new=run_id is None,
         record_output=not no_output,

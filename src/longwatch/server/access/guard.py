@@ -29,6 +29,7 @@ DISCARDED_BODIES = 4  # times the limit of a body, which are read of a rejected 
 DISCARD_SECONDS = 2.0
 API = "/api/"
 GRANTED = "longwatch.granted"  # in the scope of a WebSocket: the `TokenScope` of its handshake, or None
+MCP_PATH = "/mcp"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 GUARDED_HEADERS = frozenset(
     {
@@ -192,7 +193,13 @@ class Guard:
             raise
         if body is None:
             return
-        await self._respond(scope, _replay(body, receive), send)
+        if scope["path"] != MCP_PATH:
+            await self._respond(scope, _replay(body, receive), send)
+            return
+        with self._slots.held(client_of(scope)) as is_free:  # the response may be a stream
+            if not is_free:
+                raise _too_many_streams()
+            await self._respond(scope, _replay(body, receive), send)
 
     async def _body(self, receive: Receive, headers: RequestHeaders) -> bytes | None:
         """The whole body within the time limit; None if the client disconnected."""
@@ -260,12 +267,7 @@ class Guard:
         """Serve a stream, socket or long poll. Their number is limited; each ends when its client leaves."""
         with self._slots.held(client_of(scope)) as is_free:
             if not is_free:
-                raise ApiError(
-                    503,
-                    "too_many_streams",
-                    "Too many open streams. Close one, or poll without `wait`.",
-                    headers={"Retry-After": "5"},
-                )
+                raise _too_many_streams()
             if scope["type"] == "http" and b"wait=" in scope["query_string"]:
                 await self._poll(scope, receive, send)
                 return
@@ -330,6 +332,15 @@ async def send_error(scope: Scope, send: Send, error: ApiError) -> None:
 
 def _closing() -> ApiError:
     return ApiError(503, "closing", "The server is shutting down. Retry.", headers={"Retry-After": "1"})
+
+
+def _too_many_streams() -> ApiError:
+    return ApiError(
+        503,
+        "too_many_streams",
+        "Too many open streams. Close one, or poll without `wait`.",
+        headers={"Retry-After": "5"},
+    )
 
 
 def _too_large(most: int) -> ApiError:

@@ -49,6 +49,9 @@ REQUIRED: Mapping[tuple[str, str], TokenScope | None] = {
     ("GET", "/api/notifications/subscriptions"): READ,
     ("POST", "/api/notifications/subscriptions"): READ,  # it receives what its token may read
     ("DELETE", "/api/notifications/subscriptions/{subscription_id}"): READ,  # of the same token
+    ("POST", "/mcp"): READ,  # the tool that writes checks the scope itself
+    ("GET", "/mcp"): READ,
+    ("DELETE", "/mcp"): READ,
     ("POST", "/v1/traces"): WRITE,
     ("POST", "/v1/logs"): WRITE,
     ("POST", "/v1/metrics"): WRITE,

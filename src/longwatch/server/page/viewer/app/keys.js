@@ -1,8 +1,9 @@
-/** Keyboard shortcuts. A view adds its shortcuts; the help dialog lists them. */
+/** Keyboard shortcuts. A view adds its shortcuts; the help dialog lists them, and what else is added to it. */
 
 import { fill, h } from "./dom.js";
 import { iconButton } from "./icons.js";
 
+/** @import { Child } from "./dom.js" */
 /** @typedef {{keys: string[], about: string, run: (event: KeyboardEvent) => void}} Shortcut */
 
 /** @type {{title: string, shortcuts: Shortcut[]}[]} */
@@ -14,6 +15,14 @@ const links = [];
 /** Add links to what programs use, at the end of the help. @param {typeof links} added */
 export function addHelpLinks(added) {
   links.push(...added);
+}
+
+/** @type {(() => Child[])[]} */
+const sections = [];
+
+/** Add a section to the end of the help. @param {() => Child[]} make its content, each time the help opens */
+export function addHelp(make) {
+  sections.push(make);
 }
 
 /**
@@ -94,6 +103,7 @@ export function showHelp() {
         ),
       ]),
     ...(links.length > 0 ? [h("h3", {}, "For programs"), linkList()] : []),
+    ...sections.flatMap((make) => make()),
   );
   if (!dialog.isConnected) document.body.append(dialog);
   if (!dialog.open) dialog.showModal();

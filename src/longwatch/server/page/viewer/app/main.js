@@ -4,9 +4,9 @@ import { fill, h } from "./dom.js";
 import { showConnection, showStale, signedOut } from "./connection.js";
 import { followActivity, probeWhileOffline, reconnectNow } from "./client.js";
 import { icon } from "./icons.js";
-import { addHelpLinks } from "./keys.js";
+import { addHelp, addHelpLinks } from "./keys.js";
 import { currentRoute, startRouter } from "./router.js";
-import { state } from "./placeholders.js";
+import { commandLine, state } from "./placeholders.js";
 import { partOf, startShell } from "./shell.js";
 import "./compare-view.js";
 import "./executions-list.js";
@@ -58,6 +58,7 @@ addHelpLinks([
 let shown = "";
 
 fill(partOf("#notifications"), icon("bell"));
+addHelp(agentHelp);
 showConnection(partOf("#connection"));
 showStale(partOf("#offline"), reconnectNow);
 probeWhileOffline();
@@ -65,6 +66,22 @@ startRouter();
 followActivity();
 currentRoute.watch(show);
 signedOut.watch(() => show(currentRoute.value));
+
+/** How an agent reads these runs: one command to copy. */
+function agentHelp() {
+  return [
+    h("h3", {}, "Connect an agent"),
+    h("p", { class: "dim" }, "Agents read these runs over MCP. In Claude Code:"),
+    commandLine(`claude mcp add --transport http longwatch ${location.origin}/mcp`),
+    h(
+      "p",
+      { class: "dim" },
+      "If the server requires a token, add ",
+      h("code", {}, '--header "Authorization: Bearer TOKEN"'),
+      ".",
+    ),
+  ];
+}
 
 /** @param {Route} route */
 function show(route) {
