@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.notifications.stores.base import Change
+from longwatch.notifications.stores.base import RecordChange
 from longwatch.notifications.stores.dynamodb import DynamoNotificationStore
 from tests.contract.events import event, run_ids
 from tests.contract.notifications import NotificationStoreContract, OpenStore
@@ -41,7 +41,7 @@ def test_its_records_are_no_runs_and_expire(engine_url: str, layout: str) -> Non
         store = SharedNotificationStore(at)
         journal.append([event("wf-1", 1_000)])
 
-        assert store.commit([Change("seen#a", {"expires_at": 5_000_000})])
+        assert store.commit([RecordChange("seen#a", {"expires_at": 5_000_000})])
 
         assert run_ids(list(journal.scan_runs())) == ["wf-1"]
         items = client_of(engine_url).scan(TableName=at.table)["Items"]

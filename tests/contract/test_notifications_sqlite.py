@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.notifications.stores.base import Change
+from longwatch.notifications.stores.base import RecordChange
 from longwatch.notifications.stores.sqlite import SqliteNotificationStore
 from tests.contract.events import event
 from tests.contract.notifications import NotificationStoreContract, OpenStore
@@ -29,7 +29,7 @@ class TestSqliteNotificationStore(NotificationStoreContract):
 def test_it_shares_the_file_of_a_journal_whichever_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with closing(SqliteNotificationStore(path)) as store, SqliteJournal(path) as journal:
-        assert store.commit([Change("rule#a", {"n": 1})])
+        assert store.commit([RecordChange("rule#a", {"n": 1})])
 
         journal.append([event("wf-1", 1000)])
 

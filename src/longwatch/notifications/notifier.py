@@ -46,7 +46,7 @@ from longwatch.notifications.decisions import (
 )
 from longwatch.notifications.message import Notice
 from longwatch.notifications.queue import GIVE_UP_MS, NotificationQueue, StoredCondition, retry_at
-from longwatch.notifications.records import Delivery, DeliveryState, RuleState
+from longwatch.notifications.records import DeliveryState, QueuedMessage, RuleState
 from longwatch.notifications.rules import CONDITIONS, Rule, Trigger
 from longwatch.notifications.stores.base import NotificationStore
 from longwatch.recording.secret_names import SecretNames
@@ -291,7 +291,7 @@ class Notifier:
             queued=settled[None],
         )
 
-    def _handle(self, delivery: Delivery) -> DeliveryState | None:
+    def _handle(self, delivery: QueuedMessage) -> DeliveryState | None:
         """Work on one message if it is due; how it was settled, if it is."""
         rule = self._rules.get(delivery.message.rule)
         is_orphan = self._clock.now_ms() > delivery.created_at + GIVE_UP_MS
@@ -311,7 +311,7 @@ class Notifier:
             return None
         return current.state if current.state is DeliveryState.DEAD else DeliveryState.DELIVERED
 
-    def _pause(self, delivery: Delivery | None) -> None:
+    def _pause(self, delivery: QueuedMessage | None) -> None:
         """Leave a receiver that fails alone for a while, or its messages would delay those of other rules."""
         if delivery is None:
             return
@@ -323,7 +323,7 @@ class Notifier:
         pause_ms = min(retry_at(failures, 0, None), MAX_PAUSE_MS)
         self._pauses[rule] = failures, self._clock.now_ms() + pause_ms
 
-    def _send(self, delivery: Delivery, rule: Rule | None) -> Delivery | None:
+    def _send(self, delivery: QueuedMessage, rule: Rule | None) -> QueuedMessage | None:
         if rule is None:
             problem = f"Rule {delivery.message.rule!r} is not in the settings any more"
             return self.queue.failed(delivery, problem, is_retryable=False)
@@ -348,7 +348,7 @@ class Notifier:
             self._channels[rule.name] = self._kinds[rule.channel].open(rule.options, self._context)
         return self._channels[rule.name]
 
-    def _record(self, delivery: Delivery) -> None:
+    def _record(self, delivery: QueuedMessage) -> None:
         """Append the event `notified` to the journal of each run, once whatever happens."""
         for run_id in delivery.run_ids:
             event = notified_event(delivery, run_id, ttl_seconds=self._ttl_seconds)
@@ -358,7 +358,7 @@ class Notifier:
                 continue  # it is stored, or nobody can read it
 
 
-def notified_event(delivery: Delivery, run_id: str, *, ttl_seconds: int | None = None) -> Event:
+def notified_event(delivery: QueuedMessage, run_id: str, *, ttl_seconds: int | None = None) -> Event:
     """That a message about this run was accepted or given up: the same event from every notifier."""
     message, at = delivery.message, delivery.settled_at or delivery.created_at
     digest = sha256(f"{message.delivery_id}\0{delivery.created_at}\0{run_id}".encode(errors="replace"))

@@ -28,9 +28,9 @@ from longwatch.notifications.records import (
     RULE,
     SEEN,
     SENT,
-    Delivery,
     DeliveryState,
     Pending,
+    QueuedMessage,
     RuleState,
     condition_value,
     delivery_key,
@@ -38,7 +38,7 @@ from longwatch.notifications.records import (
     parse_condition,
 )
 from longwatch.notifications.rules import Rule
-from longwatch.notifications.stores.base import MAX_CHANGES, Change, NotificationStore, Record
+from longwatch.notifications.stores.base import MAX_CHANGES, NotificationStore, Record, RecordChange
 from longwatch.recording.secret_names import SecretNames
 
 MESSAGE_INTERVAL_MS = 60_000  # between two messages of a rule
@@ -100,8 +100,8 @@ class NotificationQueue:
             )
         return self._save(fresh)
 
-    def _save(self, state: RuleState, *others: Change) -> RuleState | None:
-        if not self._store.commit([Change(state.key, state.to_value(), state.version), *others]):
+    def _save(self, state: RuleState, *others: RecordChange) -> RuleState | None:
+        if not self._store.commit([RecordChange(state.key, state.to_value(), state.version), *others]):
             return None
         return replace(state, version=state.version + 1)
 
@@ -128,11 +128,11 @@ class NotificationQueue:
         key = occurrence_id(rule.name, rule.fingerprint, occurrence.notice.run_id, occurrence.key)
         return self._store.get(SEEN + key) is not None or self._store.get(OPEN + key) is not None
 
-    def _remember(self, rule: Rule, occurrence: Occurrence) -> Change:
+    def _remember(self, rule: Rule, occurrence: Occurrence) -> RecordChange:
         notice = occurrence.notice
         key = occurrence_id(rule.name, rule.fingerprint, notice.run_id, occurrence.key)
         if occurrence.began_at is None or not rule.resolves:
-            return Change(SEEN + key, self._seen())
+            return RecordChange(SEEN + key, self._seen())
         condition = OpenCondition(
             rule=rule.name,
             run_id=notice.run_id,
@@ -141,7 +141,7 @@ class NotificationQueue:
             key=occurrence.key,
             began_at=occurrence.began_at,
         )
-        return Change(OPEN + key, condition_value(condition))
+        return RecordChange(OPEN + key, condition_value(condition))
 
     def _seen(self) -> dict[str, int]:
         return {"expires_at": self._clock.now_ms() + SEEN_FOR_MS}
@@ -173,11 +173,11 @@ class NotificationQueue:
             if current is None:
                 return None
             batch = resolved[begin : begin + at_once]
-            changes: list[Change] = []
+            changes: list[RecordChange] = []
             for stored, _ in batch:
                 record = stored.record
-                changes.append(Change(record.key, None, record.version))
-                changes.append(Change(SEEN + record.key.removeprefix(OPEN), self._seen()))
+                changes.append(RecordChange(record.key, None, record.version))
+                changes.append(RecordChange(SEEN + record.key.removeprefix(OPEN), self._seen()))
             notices = [notice for _, notice in batch if notice is not None]
             current = self._save(replace(current, pending=self._with(current.pending, notices)), *changes)
         return current
@@ -197,36 +197,36 @@ class NotificationQueue:
             page_url=self._page_url,
             names=self._names,
         )
-        delivery = Delivery(
+        delivery = QueuedMessage(
             message=message, channel=channel, run_ids=pending.run_ids, created_at=now, next_at=now
         )
         sealed = replace(
             state, pending=Pending(), sequence=sequence, next_message_at=now + MESSAGE_INTERVAL_MS
         )
-        return self._save(sealed, Change(delivery_key(QUEUE, delivery), delivery.to_value()))
+        return self._save(sealed, RecordChange(delivery_key(QUEUE, delivery), delivery.to_value()))
 
-    def queued(self) -> Iterator[Delivery]:
+    def queued(self) -> Iterator[QueuedMessage]:
         """Every message that is not settled."""
         for record in self._all(QUEUE):
             yield _delivery(record)
 
-    def is_due(self, delivery: Delivery) -> bool:
+    def is_due(self, delivery: QueuedMessage) -> bool:
         """Whether this notifier may work on it now."""
         now = self._clock.now_ms()
         is_free = delivery.lease_holder in (None, self._holder) or delivery.lease_until <= now
         return is_free and delivery.next_at <= now
 
-    def claim(self, delivery: Delivery) -> Delivery | None:
+    def claim(self, delivery: QueuedMessage) -> QueuedMessage | None:
         """Lease a message; None if another notifier was faster."""
         until = self._clock.now_ms() + LEASE_MS
         return self._update(replace(delivery, lease_holder=self._holder, lease_until=until))
 
-    def _update(self, delivery: Delivery) -> Delivery | None:
-        if not self._store.commit([Change(delivery.key, delivery.to_value(), delivery.version)]):
+    def _update(self, delivery: QueuedMessage) -> QueuedMessage | None:
+        if not self._store.commit([RecordChange(delivery.key, delivery.to_value(), delivery.version)]):
             return None
         return replace(delivery, version=delivery.version + 1)
 
-    def accepted(self, delivery: Delivery, response: str) -> Delivery | None:
+    def accepted(self, delivery: QueuedMessage, response: str) -> QueuedMessage | None:
         """Store that the receiver accepted it: it is not sent again."""
         return self._update(
             replace(
@@ -241,12 +241,12 @@ class NotificationQueue:
 
     def failed(
         self,
-        delivery: Delivery,
+        delivery: QueuedMessage,
         problem: str,
         *,
         is_retryable: bool,
         retry_after_seconds: float | None = None,
-    ) -> Delivery | None:
+    ) -> QueuedMessage | None:
         """Store a failed attempt: it is sent again later, or given up after a day."""
         now, attempts = self._clock.now_ms(), delivery.attempts + 1
         next_at = retry_at(attempts, now, retry_after_seconds)
@@ -264,24 +264,24 @@ class NotificationQueue:
             )
         )
 
-    def finish(self, delivery: Delivery) -> bool:
+    def finish(self, delivery: QueuedMessage) -> bool:
         """Move a settled message to the past deliveries, or to the dead letters."""
         is_dead = delivery.state is DeliveryState.DEAD
         settled = delivery if is_dead else replace(delivery, state=DeliveryState.DELIVERED)
         key = delivery_key(DEAD if is_dead else SENT, delivery)
         return self._store.commit(
-            [Change(delivery.key, None, delivery.version), Change(key, settled.to_value())]
+            [RecordChange(delivery.key, None, delivery.version), RecordChange(key, settled.to_value())]
         )
 
-    def dead_letters(self, limit: int) -> list[Delivery]:
+    def dead_letters(self, limit: int) -> list[QueuedMessage]:
         """The messages that were given up, the latest first."""
         return [_delivery(each) for each in self._store.list(DEAD, limit=limit, newest=True)]
 
-    def deliveries(self, limit: int) -> list[Delivery]:
+    def deliveries(self, limit: int) -> list[QueuedMessage]:
         """The messages that were accepted, the latest first."""
         return [_delivery(each) for each in self._store.list(SENT, limit=limit, newest=True)]
 
-    def revive(self, dead: Delivery) -> bool:
+    def revive(self, dead: QueuedMessage) -> bool:
         """Put a dead letter into the queue again, for another day."""
         now = self._clock.now_ms()
         fresh = replace(
@@ -295,7 +295,10 @@ class NotificationQueue:
             settled_at=None,
         )
         return self._store.commit(
-            [Change(dead.key, None, dead.version), Change(delivery_key(QUEUE, fresh), fresh.to_value())]
+            [
+                RecordChange(dead.key, None, dead.version),
+                RecordChange(delivery_key(QUEUE, fresh), fresh.to_value()),
+            ]
         )
 
     def rule_states(self) -> list[RuleState]:
@@ -307,12 +310,12 @@ class NotificationQueue:
         now = self._clock.now_ms()
         for record in self._all(SEEN):
             if record.value["expires_at"] < now:
-                self._store.commit([Change(record.key, None, record.version)])
+                self._store.commit([RecordChange(record.key, None, record.version)])
         for kind, lasts in ((DEAD, DEAD_FOR_MS), (SENT, SENT_FOR_MS)):
             for record in self._all(kind):
                 if (record.value["settled_at"] or 0) + lasts >= now:
                     break  # they are ordered by time
-                self._store.commit([Change(record.key, None, record.version)])
+                self._store.commit([RecordChange(record.key, None, record.version)])
 
     def _all(self, prefix: str) -> Iterator[Record]:
         after = ""
@@ -321,5 +324,5 @@ class NotificationQueue:
             after = page[-1].key
 
 
-def _delivery(record: Record) -> Delivery:
-    return Delivery.parse(record.value, record.version, record.key)
+def _delivery(record: Record) -> QueuedMessage:
+    return QueuedMessage.parse(record.value, record.version, record.key)

@@ -84,7 +84,7 @@ class DeliveryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class QueuedMessage:
     """One message on its way."""
 
     message: Message
@@ -123,7 +123,7 @@ class Delivery:
         }
 
     @classmethod
-    def parse(cls, value: Mapping[str, Any], version: int, key: str) -> Delivery:
+    def parse(cls, value: Mapping[str, Any], version: int, key: str) -> QueuedMessage:
         return cls(
             message=parse_fields(value["message"]),
             channel=value["channel"],
@@ -171,7 +171,7 @@ def occurrence_id(rule: str, fingerprint: str, run_id: str, key: str) -> str:
     return f"{rule}#{digest}"
 
 
-def delivery_key(kind: str, delivery: Delivery) -> str:
+def delivery_key(kind: str, delivery: QueuedMessage) -> str:
     """The key in the queue, or, ordered by time, among dead letters and past deliveries."""
     if kind == QUEUE:
         return f"{QUEUE}{delivery.delivery_id}"

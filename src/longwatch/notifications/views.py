@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from longwatch.model.json_schema import STRICT, JsonSchema
 from longwatch.notifications.queue import NotificationQueue
-from longwatch.notifications.records import Delivery, RuleState
+from longwatch.notifications.records import QueuedMessage, RuleState
 from longwatch.notifications.rules import Rule
 
 LISTED = 20  # dead letters and past deliveries
@@ -60,7 +60,7 @@ class DeliveryView:
     settled_at: Annotated[int | None, JsonSchema("When it was accepted or given up.")]
 
     @classmethod
-    def of(cls, delivery: Delivery) -> DeliveryView:
+    def of(cls, delivery: QueuedMessage) -> DeliveryView:
         message = delivery.message
         return cls(
             delivery_id=message.delivery_id,

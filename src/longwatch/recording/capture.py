@@ -421,18 +421,14 @@ def bytes_marker(length: int) -> str:
 def error_text(error: BaseException) -> str:
     """The class and message of an exception, as events state it."""
     try:
-        message = "" if _has_no_message(error) else str(error)
+        # LangGraph cancels tasks with a bare object that marks who did it.
+        message = "" if error.args and type(error.args[0]) is object else str(error)
     except BaseException as fault:  # without its text, the class has to do
         if is_from_signal(fault):
             raise
         message = ""
     name = type(error).__name__
     return f"{name}: {message}" if message else name
-
-
-def _has_no_message(error: BaseException) -> bool:
-    """Whether a task was cancelled with an object that marks who did it, as LangGraph does."""
-    return bool(error.args) and type(error.args[0]) is object
 
 
 def _kind(value: object) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from longwatch.notifications.notifier import Notifier
 from longwatch.notifications.queue import NotificationQueue
-from longwatch.notifications.records import Delivery
+from longwatch.notifications.records import QueuedMessage
 from longwatch.testing.simulate import play_seeds
 from tests.patience import PATIENCE_SECONDS
 from tests.simulation.simulate_notifications import NotificationSubject
@@ -56,7 +56,7 @@ def test_a_position_that_is_stored_too_early_is_noticed(monkeypatch: pytest.Monk
 def test_a_message_that_is_settled_before_it_is_recorded_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = NotificationQueue.accepted
 
-    def hasty(self: NotificationQueue, delivery: Delivery, response: str) -> Delivery | None:
+    def hasty(self: NotificationQueue, delivery: QueuedMessage, response: str) -> QueuedMessage | None:
         done = real(self, delivery, response)
         if done is not None:
             self.finish(done)

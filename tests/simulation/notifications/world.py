@@ -22,7 +22,7 @@ from longwatch.notifications.channels.base import (
 from longwatch.notifications.message import Message
 from longwatch.notifications.notifier import Notifier
 from longwatch.notifications.rules import Rule, Trigger
-from longwatch.notifications.stores.base import Change, NotificationStore, Record
+from longwatch.notifications.stores.base import NotificationStore, Record, RecordChange
 from longwatch.notifications.stores.memory import MemoryNotificationStore
 from longwatch.settings import Settings
 from longwatch.testing import FakeClock, MemoryJournal
@@ -192,7 +192,7 @@ class FaultyStore:
 
         return self._world.call(self._name, "list", read)
 
-    def commit(self, changes: Sequence[Change]) -> bool:
+    def commit(self, changes: Sequence[RecordChange]) -> bool:
         def store() -> bool:
             self._inbox.unsettled = (
                 None  # it is stored now, or another notifier had it although it was leased

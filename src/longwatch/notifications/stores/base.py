@@ -26,7 +26,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RecordChange:
     """A part of a commit: store this value if the record still has this version."""
 
     key: str
@@ -46,7 +46,7 @@ class NotificationStore(Protocol):
         With `newest` the last of them come first.
         """
 
-    def commit(self, changes: Sequence[Change]) -> bool:
+    def commit(self, changes: Sequence[RecordChange]) -> bool:
         """Store all changes durably, or none: False if one of the records has another version.
 
         At most `MAX_CHANGES`, each of another key. After an error, all or none of them are stored.

@@ -16,7 +16,7 @@ from typing import Any
 from longwatch.errors import Throttled
 from longwatch.journal.dynamodb.layout import MARKER, layout_named
 from longwatch.model.event import RESERVED_PREFIX
-from longwatch.notifications.stores.base import Change, Record
+from longwatch.notifications.stores.base import Record, RecordChange
 from longwatch.storage.dynamodb.client import DynamoClient
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 from longwatch.storage.urls import TableAddress
@@ -75,7 +75,7 @@ class DynamoNotificationStore(DynamoClient):
                 return
             start = {"ExclusiveStartKey": response["LastEvaluatedKey"]}
 
-    def commit(self, changes: Sequence[Change]) -> bool:
+    def commit(self, changes: Sequence[RecordChange]) -> bool:
         from botocore.exceptions import ClientError
 
         # A single change is a transaction too: its token makes a repeated request of the SDK the same one.
@@ -99,7 +99,7 @@ class DynamoNotificationStore(DynamoClient):
                 return False
         return True
 
-    def _part(self, change: Change) -> dict[str, Any]:
+    def _part(self, change: RecordChange) -> dict[str, Any]:
         condition: dict[str, Any] = {
             "TableName": self.address.table,
             "ConditionExpression": "attribute_not_exists(#known)",

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 
-from longwatch.notifications.stores.base import Change, Record
+from longwatch.notifications.stores.base import Record, RecordChange
 
 
 class MemoryNotificationStore:
@@ -26,7 +26,7 @@ class MemoryNotificationStore:
             keys = sorted(found, reverse=newest)
             return [self._read(key) for key in keys[:limit]]
 
-    def commit(self, changes: Sequence[Change]) -> bool:
+    def commit(self, changes: Sequence[RecordChange]) -> bool:
         with self._lock:
             if any(self._records.get(each.key, ("", 0))[1] != each.version for each in changes):
                 return False

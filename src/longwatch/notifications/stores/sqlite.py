@@ -9,7 +9,7 @@ from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.journal.sqlite.journal import SCHEMA
-from longwatch.notifications.stores.base import Change, Record
+from longwatch.notifications.stores.base import Record, RecordChange
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database
 from longwatch.storage.sqlite.side_schema import SideSchema
 
@@ -53,7 +53,7 @@ class SqliteNotificationStore:
         rows = self._database.fetch(query, (prefix, prefix + AFTER_ALL, after, limit))
         return [_record(row) for row in rows]
 
-    def commit(self, changes: Sequence[Change]) -> bool:
+    def commit(self, changes: Sequence[RecordChange]) -> bool:
         self._tables.prepare()
         with self._database.writing() as connection:
             for each in changes:

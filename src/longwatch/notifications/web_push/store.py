@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 from longwatch.errors import AlreadyThere, JournalBusy
-from longwatch.notifications.stores.base import Change, NotificationStore, Record
+from longwatch.notifications.stores.base import NotificationStore, Record, RecordChange
 from longwatch.notifications.web_push.subscription import MAX_SUBSCRIPTIONS, PushSubscription
 from longwatch.notifications.web_push.vapid import VapidKey
 
@@ -35,7 +35,7 @@ class PushStore:
 
     def add_vapid_key(self, fresh: VapidKey) -> VapidKey:
         """Store the key pair unless there is one, and return the stored one: two callers get the same."""
-        self._records.commit([Change(KEY, asdict(fresh))])
+        self._records.commit([RecordChange(KEY, asdict(fresh))])
         return self.vapid_key() or fresh
 
     def subscriptions(self) -> Sequence[PushSubscription]:
@@ -100,7 +100,7 @@ class PushStore:
             if after is None and found is None:
                 return None
             value = asdict(after) if after is not None else None
-            if self._records.commit([Change(key, value, found.version if found else 0)]):
+            if self._records.commit([RecordChange(key, value, found.version if found else 0)]):
                 return after
         raise JournalBusy(
             f"Other processes changed the push subscription {subscription_id} at the same time."

@@ -27,7 +27,7 @@ UNCOMPRESSED = 4  # the first byte of such a point
 class PushSubscription:
     """One browser that receives notifications. Raises `InvalidInput` if it cannot be one."""
 
-    endpoint: str = field(repr=False)  # whoever knows it can address the browser
+    endpoint: str = field(repr=False)  # a secret: its knowledge suffices to send to the browser
     p256dh: str = field(repr=False)  # the browser's public key
     auth: str = field(repr=False)  # the secret that it shares with its senders
     page: str  # origin of the page, such as https://longwatch.example.org
