@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longwatch.cli.render.text import count_text
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import InvalidSettings, JournalUnusable, LongwatchError, MissingExtra, TableProblem
 from longwatch.settings import SETTINGS, Settings
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from longwatch.storage.urls import TableAddress
 
 COUNTED_RUNS = 1000
+COUNTED_MESSAGES = 1000
 SAMPLE_EVENTS = 2_000  # decoded from the whole file without --full
 MAX_FAULTS = 10  # of the file's structure that are listed
 NEEDED_BYTES, AMPLE_BYTES = 1 << 20, 100 << 20  # of free disk space
@@ -345,6 +347,43 @@ def check_outbox(settings: Settings, clock: Clock, finding: Finding) -> None:
         finding.warnings.append("Events wait in the outbox. Deliver them with `longwatch ship`.")
     for event_id, reason in refused:
         finding.problems.append(f"The journal refused event {event_id}, which stays in the outbox: {reason}")
+
+
+def check_notifications(settings: Settings, clock: Clock, finding: Finding) -> None:
+    """Check the rules, and count the messages that wait or were given up."""
+    from longwatch.notifications.channels.registry import CHANNELS
+    from longwatch.notifications.queue import NotificationQueue
+    from longwatch.notifications.rules import parse_rules
+    from longwatch.notifications.stores.factory import open_notifications
+    from longwatch.storage.urls import locate_store
+
+    rules, mistakes = parse_rules(settings.notify, CHANNELS)
+    finding.problems += [f"{settings.file}: {mistake}" for mistake in mistakes]
+    finding.add("rules", ", ".join(rule.name for rule in rules) or "none")
+    place = locate_store(settings.journal, "journal", settings=settings)
+    if not rules or (isinstance(place, Path) and not _has_notifications(place)):
+        return
+    with closing(open_notifications(settings, clock=clock)) as store:
+        queue = NotificationQueue(store, clock, holder="doctor")
+        waiting, dead = sum(1 for _ in queue.queued()), len(queue.dead_letters(COUNTED_MESSAGES))
+    finding.add("waiting", count_text(waiting, "message"))
+    finding.add("dead letters", dead if dead < COUNTED_MESSAGES else f"{dead:,} or more")
+    if dead:
+        finding.warnings.append(
+            "Messages were given up. `longwatch notify status` states why, and `longwatch notify retry` "
+            "queues them again."
+        )
+
+
+def _has_notifications(path: Path) -> bool:
+    """Whether a sender has used this file: a check creates no tables."""
+    import sqlite3
+
+    if not path.exists():
+        return False
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        query = "SELECT 1 FROM sqlite_master WHERE name = 'notification_schema'"
+        return connection.execute(query).fetchone() is not None
 
 
 def check_versions(finding: Finding) -> None:

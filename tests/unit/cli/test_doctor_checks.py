@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.cli.doctor_checks import Finding, check_documents, check_executions, check_space, run_check
+from longwatch.cli.doctor_checks import (
+    Finding,
+    check_documents,
+    check_executions,
+    check_notifications,
+    check_space,
+    run_check,
+)
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.notifications.stores.sqlite import SqliteNotificationStore
 from longwatch.settings import Settings, load_settings
+from longwatch.testing import FakeClock
 from tests.contract.executions import new_execution
 from tests.unit.cli.samples import research
 
@@ -96,3 +105,39 @@ def test_little_free_disk_space_is_reported(free_bytes: int, problems: list[str]
 
     assert "free space" in facts(finding)
     assert (finding.problems, len(finding.warnings)) == (problems, warnings)
+
+
+RULE = {"name": "failures", "trigger": "failed", "channel": "command", "command": ["true"]}
+
+
+def notifications_found(settings: Settings) -> Finding:
+    return run_check("Notifications", lambda finding: check_notifications(settings, FakeClock(), finding))
+
+
+def test_rules_are_named_and_the_queue_is_counted_without_a_table_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    settings = replace(settings_of(file), notify=(RULE,))
+    absent = notifications_found(settings)
+    assert not file.exists()
+    with SqliteJournal(file) as journal:
+        journal.append(research())
+    size = file.stat().st_size
+
+    unused = notifications_found(settings)
+
+    assert facts(absent) == facts(unused) == {"rules": "failures"}
+    assert file.stat().st_size == size
+    with closing(SqliteNotificationStore(file)) as store:
+        assert store.get("rule#failures") is None
+    used = notifications_found(settings)
+    assert facts(used) == {"rules": "failures", "waiting": "0 messages", "dead letters": "0"}
+    assert not used.problems + used.warnings
+
+
+def test_a_mistake_in_a_rule_is_a_problem(tmp_path: Path) -> None:
+    settings = replace(settings_of(tmp_path / "runs.db"), notify=({**RULE, "trigger": "faild"},))
+
+    found = notifications_found(settings)
+
+    assert facts(found) == {"rules": "none"}
+    assert "did you mean 'failed'?" in found.problems[0]

@@ -14,6 +14,7 @@ from longwatch.cli.doctor_checks import (
     check_executions,
     check_integrity,
     check_journal,
+    check_notifications,
     check_outbox,
     check_settings,
     check_versions,
@@ -38,11 +39,12 @@ _INDENT = 2
 @common_options
 @pass_invocation
 def command(invocation: Invocation, full: bool, url: str | None, output: str) -> int:
-    """Check settings, journal, stores, outbox and versions.
+    """Check settings, journal, stores, outbox, notifications and versions.
 
-    Prints every setting with its origin, the contents of the journal, the document and execution stores and
-    the outbox, and the installed versions. A journal in a SQLite file is checked for damage: SQLite checks
-    its structure, and a sample of its events is decoded, or all of them with --full.
+    Prints every setting with its origin, the contents of the journal, the document and execution stores, the
+    outbox, the rules and the queue of notifications, and the installed versions. A journal in a SQLite file
+    is checked for damage: SQLite checks its structure, and a sample of its events is decoded, or all of them
+    with --full.
 
     Exit code 1 means that there is a problem. Each problem is printed with the next step.
     """
@@ -65,6 +67,7 @@ def run_checks(invocation: Invocation, *, full: bool = False, executions: str | 
         findings.append(run_check("Documents", partial(check_documents, settings)))
         findings.append(run_check("Executions", partial(check_executions, settings, url=executions)))
         findings.append(run_check("Outbox", partial(check_outbox, settings, invocation.clock)))
+        findings.append(run_check("Notifications", partial(check_notifications, settings, invocation.clock)))
     return [*findings, run_check("Versions", check_versions)]
 
 
