@@ -16,7 +16,7 @@ from tests.browser.test_views import sideways
 
 PRICES = '[prices."large-1"]\ninput = 2\noutput = 8\ncache_read = 0.5\n'
 LINES = "cell => Math.round(cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
-TOTALS = "1,300 tokens in 1 of 3 model calls; $0.0017 for 1 of 3 calls, 2 have no known price"
+TOTALS = "1,300 tokens in 1 of 3 model calls; $0.0017 for 1 of 3 calls"
 
 
 @pytest.fixture

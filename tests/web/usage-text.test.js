@@ -53,7 +53,7 @@ test("the usage of several runs adds up with its coverage", () => {
 
   assert.equal(
     usageText(sumUsage([ofRun, null, unpriced, undefined])),
-    "220 tokens in 4 of 6 model calls; $0.50 for 1 of 6 calls, 5 have no known price",
+    "220 tokens in 4 of 6 model calls; $0.50 for 1 of 6 calls, 3 have no known price",
   );
   assert.equal(sumUsage([unpriced]).cost, null);
   assert.equal(sumUsage([null, undefined]), null);

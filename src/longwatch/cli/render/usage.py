@@ -32,16 +32,15 @@ def totals_text(sums: UsageTotals) -> str:
 
 
 def _cost_text(sums: UsageTotals) -> str:
-    unpriced = sums.model_calls - sums.priced_calls
     if sums.cost is None:
         return "no known price"
     cost = cost_text(sums.cost)
-    if not unpriced:
+    if sums.priced_calls == sums.model_calls:
         return f"{cost} for {count_text(sums.priced_calls, 'call')}"
+    unpriced = sums.calls_with_tokens - sums.priced_calls  # a call without tokens may well have a price
     have = "has" if unpriced == 1 else "have"
-    return (
-        f"{cost} for {sums.priced_calls:,} of {sums.model_calls:,} calls, {unpriced:,} {have} no known price"
-    )
+    missing = f", {unpriced:,} {have} no known price" if unpriced > 0 else ""
+    return f"{cost} for {sums.priced_calls:,} of {sums.model_calls:,} calls{missing}"
 
 
 def cost_text(cost: Decimal) -> str:

@@ -78,7 +78,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (model_calls(1, model="x"), "1,100 tokens in 1 model call; no known price"),
         (
             [*model_calls(1), *model_calls(2)[:1], *model_calls(3)[:1]],
-            "1,100 tokens in 1 of 3 model calls; $0.0035 for 1 of 3 calls, 2 have no known price",
+            "1,100 tokens in 1 of 3 model calls; $0.0035 for 1 of 3 calls",
         ),
         (model_calls(1)[:1], "1 model call without token counts"),
     ],

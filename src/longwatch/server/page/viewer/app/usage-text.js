@@ -20,12 +20,18 @@ export function usageText(usage) {
 }
 
 /** @param {Sums} usage */
-function costCoverage({ cost, model_calls: all, priced_calls: priced }) {
+function costCoverage({
+  cost,
+  model_calls: all,
+  calls_with_tokens: counted,
+  priced_calls: priced,
+}) {
   if (cost === null) return "no known price";
   if (priced === all) return `${costText(cost)} for ${countText(priced, "call")}`;
-  const have = all - priced === 1 ? "has" : "have";
-  const of = `${numberText(priced)} of ${numberText(all)} calls`;
-  return `${costText(cost)} for ${of}, ${numberText(all - priced)} ${have} no known price`;
+  const unpriced = counted - priced; // a call without tokens may well have a price
+  const have = unpriced === 1 ? "has" : "have";
+  const missing = unpriced > 0 ? `, ${numberText(unpriced)} ${have} no known price` : "";
+  return `${costText(cost)} for ${numberText(priced)} of ${numberText(all)} calls${missing}`;
 }
 
 /**
