@@ -19,7 +19,7 @@ VIEWS = {
     "list": ("/runs", "index the archive"),
     "run": ("/runs/wf-running", "caught up"),
     "timeline": ("/runs/wf-models?tab=timeline", "caught up"),
-    "session": ("/projects/atlas/sessions/draft", "Turns"),
+    "session": ("/projects/atlas/sessions/draft", "1 turn"),
     "project": ("/projects/atlas", "Draft a chapter"),
     "projects": ("/projects", "atlas"),
     "executions": ("/executions", "x-live"),

@@ -55,6 +55,8 @@ export class Timeline extends Part {
   #folds = true;
   #showsPath = false;
   #selected = ""; // id of the active row
+  #announced = ""; // selected here: the URL follows later, when a folded row may be selected
+  #jumped = ""; // id of the call that a jump selected, until the URL follows: the next jump may come before
   #lastFailure = ""; // id of the call that a jump led to, from which the next one continues
   #sought = ""; // id of a call to reveal, which is not laid out yet
 
@@ -235,7 +237,9 @@ export class Timeline extends Part {
     this.#drawNow();
     const { tree } = this.#factsNow();
     const at = tree.indexes.get(callId ?? "");
-    if (callId !== null && callId === this.#selected) return;
+    this.#jumped = "";
+    if (callId !== null && (callId === this.#selected || callId === this.#announced)) return;
+    this.#announced = "";
     this.#selected = callId ?? "";
     this.#sought = at === undefined ? this.#selected : "";
     if (at === undefined) return this.#list.deactivate();
@@ -303,8 +307,10 @@ export class Timeline extends Part {
   #select(index) {
     const { id, call, repeats } = this.#rowAt(index);
     this.#selected = id;
-    if (repeats) this.#release();
-    else this.onSelect(call);
+    this.#jumped = "";
+    if (repeats) return this.#release();
+    this.#announced = call.call_id;
+    this.onSelect(call);
   }
 
   /** @param {number | undefined} at */
@@ -316,9 +322,13 @@ export class Timeline extends Part {
   /** @param {1 | -1} step */
   #jumpToFailure(step) {
     const { tree } = this.#factsNow();
-    const current = this.#selectedCall() ?? tree.indexes.get(this.#lastFailure) ?? -1;
+    const current =
+      tree.indexes.get(this.#jumped) ??
+      this.#selectedCall() ??
+      tree.indexes.get(this.#lastFailure) ??
+      -1;
     const next = jumpFrom(this.#layoutNow().failures, current, step);
-    this.#lastFailure = tree.calls[next ?? -1]?.call_id ?? "";
+    this.#jumped = this.#lastFailure = tree.calls[next ?? -1]?.call_id ?? "";
     this.#jump(next);
   }
 
