@@ -37,6 +37,7 @@ from longwatch.storage.price_file import PriceList
 
 FIRST_RUN_SECONDS = 0.5  # between polls for the first run of a journal
 ENDING_ROWS = 2  # of a terminal: the error is also above, where the calls lead to it
+SHORTEST_ERROR = 60  # characters, behind a run ID of any length
 BELOW_ROWS = 3 + ENDING_ROWS  # a remark of two rows, why the watch ended, and the prompt
 
 
@@ -242,7 +243,7 @@ def ending_text(
     failed_in: str = "",
     room: int | None = None,
 ) -> str:
-    """Why the watch ended. An error of the run is cut where the text would not fit the `room`."""
+    """Why the watch ended. An error is cut to fit the `room`, but not below 60 characters."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
     name = clean(run_id)
@@ -261,9 +262,11 @@ def ending_text(
     ended = f"{_ENDED.get(outcome.status.value, 'ended')}{failed_in}"
     if outcome.ended_between is not None:
         ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
+    text = f"run {name} {ended}"
     problem = clean(one_line(outcome.message or "", LONGEST_TEXT))
-    text = f"run {name} {ended}{': ' if problem else ''}{problem}"
-    return text if room is None else fit(text, room)
+    if room is not None:  # the ID of a run may be as long as an ARN
+        problem = fit(problem, max(SHORTEST_ERROR, room - len(text) - 2))
+    return f"{text}: {problem}" if problem else text
 
 
 _SPEAKER = "longwatch: "

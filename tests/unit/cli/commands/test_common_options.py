@@ -26,6 +26,7 @@ NO_DATA = {
     "export",  # JSON lines already
     "import",
     "init",
+    "mcp",  # speaks a protocol
     "notify retry",
     "notify run",
     "prices import",

@@ -66,6 +66,15 @@ def test_an_error_cannot_steer_the_terminal() -> None:
 def test_a_long_error_leaves_the_screen_to_the_calls() -> None:
     outcome = WatchResult(Status.FAILED, Reason.ENDED, "no rows in prices " * 20)
 
-    shown = ending_text("wf-1", outcome, 1.0, now_ms=0, failed_in=" in fetch", room=40)
+    shown = ending_text("wf-1", outcome, 1.0, now_ms=0, failed_in=" in fetch", room=100)
 
-    assert shown == "run wf-1 failed in fetch: no rows in pr…"
+    assert shown.startswith("run wf-1 failed in fetch: no rows in prices no rows")
+    assert (len(shown), shown[-1]) == (100, "…")
+
+
+def test_the_error_of_a_run_with_a_long_id_is_shown() -> None:
+    outcome = WatchResult(Status.FAILED, Reason.ENDED, "NoStock: all sold")
+
+    shown = ending_text("arn:" + "x" * 200, outcome, 1.0, now_ms=0, room=100)
+
+    assert shown.endswith(" failed: NoStock: all sold")
