@@ -54,7 +54,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "package": ("longwatch.cli.commands.package", "Build the Lambda code and the state machine."),
     "simulate": ("longwatch.cli.commands.simulate", "Simulate polling of executions."),
-    "doctor": ("longwatch.cli.commands.doctor", "Check settings, journal, stores, outbox and versions."),
+    "doctor": (
+        "longwatch.cli.commands.doctor",
+        "Check settings, journal, stores, outbox, notifications and versions.",
+    ),
     "recover": ("longwatch.cli.commands.recover", "Salvage a damaged journal into a new file."),
     "completion": ("longwatch.cli.commands.completion", "Print the shell completion script."),
 }
