@@ -37,7 +37,7 @@ from longwatch.storage.price_file import PriceList
 
 FIRST_RUN_SECONDS = 0.5  # between polls for the first run of a journal
 ENDING_ROWS = 2  # of a terminal: the error is also above, where the calls lead to it
-SHORTEST_ERROR = 60  # characters, behind a run ID of any length
+SHORTEST_ERROR = 40  # characters; behind an ID as long as an ARN, the error has rows of its own
 BELOW_ROWS = 3 + ENDING_ROWS  # a remark of two rows, why the watch ended, and the prompt
 
 
@@ -243,7 +243,7 @@ def ending_text(
     failed_in: str = "",
     room: int | None = None,
 ) -> str:
-    """Why the watch ended. An error is cut to fit the `room`, but not below 60 characters."""
+    """Why the watch ended. An error is cut to fit the `room`; behind a long ID it has as much."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
     name = clean(run_id)
@@ -264,8 +264,9 @@ def ending_text(
         ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
     text = f"run {name} {ended}"
     problem = clean(one_line(outcome.message or "", LONGEST_TEXT))
-    if room is not None:  # the ID of a run may be as long as an ARN
-        problem = fit(problem, max(SHORTEST_ERROR, room - len(text) - 2))
+    if room is not None:
+        left = room - len(text) - 2
+        problem = fit(problem, left if left >= SHORTEST_ERROR else room)
     return f"{text}: {problem}" if problem else text
 
 
