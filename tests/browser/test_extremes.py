@@ -32,14 +32,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_text_from_right_to_left_is_cut_off_where_it_ends(shown: Served, open_page: OpenPage) -> None:
     page = open_page(f"{shown.url}/runs")
     row = page.locator("a.run-row", has_text=RTL_NAME)
-    direction = "part => getComputedStyle(part).direction"
 
-    assert row.locator(".run-name").evaluate(direction) == "rtl"
-    assert row.locator(".tag", has_text=RTL_NAME).evaluate(direction) == "rtl"
+    expect(row.locator(".run-name")).to_have_css("direction", "rtl")
+    expect(row.locator(".tag", has_text=RTL_NAME)).to_have_css("direction", "rtl")
     page.goto(f"{shown.url}/runs/{STORIES['right to left'].run_id}")
-    assert page.locator(".log-row .agent .cut").first.evaluate(direction) == "rtl"
+    expect(page.locator(".log-row .agent .cut").first).to_have_css("direction", "rtl")
     page.keyboard.press("2")
-    assert page.locator(".bar-name > .cut").first.evaluate(direction) == "rtl"
+    expect(page.locator(".bar-name > .cut").first).to_have_css("direction", "rtl")
 
 
 def test_tags_are_whole_or_hidden(shown: Served, open_page: OpenPage) -> None:
