@@ -27,7 +27,7 @@ class SpanExceptions:
         self._raised: dict[str, BaseException] = {}
 
     def start(self, span_id: str) -> None:
-        """Note what is being handled around the span, which is no failure of it."""
+        """Note what is being handled around the span, which does not fail it."""
         _put(self._outer, span_id)
 
     def note(self, span_id: str) -> None:
